@@ -164,11 +164,13 @@ reproducible: SCRIPT = release/reproducible.sh $(PACKAGES) # build the last comm
 docs: SCRIPT = build/book.sh ## make a book of the documents, in target/book
 next-version: SCRIPT = release/next-version.sh "$(VERSION)" # begin VERSION=1.1.0 after a release, in all files that name the version; commits nothing
 
-# PG_CONFIGS may be a pattern of files; the shell expands it. RELEASE_KEY signs the repositories. TRY=1 works before the tag.
+# PG_CONFIGS may be a pattern of files; the shell expands it. The Debian releases ARM64_RELEASES have the versions for arm64. RELEASE_KEY signs the repositories. TRY=1 works before the tag.
+ARM64_RELEASES ?= bookworm trixie forky
 release: ## check a release, and make its files: PG_CONFIGS='...'
 	@devtools/release/release.sh check
 	@$(MAKE) --no-print-directory deny
 	@for server in $(or $(PG_CONFIGS),$(PG_CONFIG)); do $(MAKE) --no-print-directory PG_CONFIG="$$server" release-files; done
+	@for release in $(ARM64_RELEASES); do ARM64_RELEASE=$$release devtools/build/arm64.sh $(MAKE) --no-print-directory release-files; done
 	@devtools/release/trees.sh $(TARGET)/release-files
 
 release-files: package-deb package-rpm package-tar reproducible # make those for the major version of PG_CONFIG, built twice

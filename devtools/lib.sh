@@ -10,6 +10,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2034
 version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' "$here/../Cargo.toml")
 
+# The processor that is built for, by its name in uname -m.
+machine=${CARGO_BUILD_TARGET:-$(uname -m)}
+machine=${machine%%-*}
+
 say() { printf '\n== %s\n' "$*"; }
 
 fail() {

@@ -27,5 +27,5 @@ mkdir -p "$TARGET/shipped"
 
 rm -rf "$folder"
 CARGO_TARGET_DIR=$TARGET/shipped cargo pgrx package --no-default-features --features "pg$major" \
-  --pg-config "$PGRX_PG_CONFIG_PATH" --out-dir "$folder"
+  ${CARGO_BUILD_TARGET:+--target="$CARGO_BUILD_TARGET"} --pg-config "$PGRX_PG_CONFIG_PATH" --out-dir "$folder"
 "$here/build/install-script.sh" --make "$folder"

@@ -14,12 +14,18 @@ doc=usr/share/doc/$name
 # Otherwise dpkg-deb would compress in as many blocks as this machine has cores.
 export DPKG_DEB_THREADS_MAX=1
 
-# Prints the library's dependencies on system libraries, as dpkg-shlibdeps finds them.
+architecture=$(dpkg-architecture --host-type "$machine-linux-gnu" --query DEB_HOST_ARCH 2>/dev/null)
+
+# Prints the library's dependencies on system libraries, as dpkg-shlibdeps finds them. The packages of another processor's libraries are
+# in the folder LIBRARY_PACKAGES.
 shared_libraries() {
-  local scratch=$work/shlibs
+  local scratch=$work/shlibs deb
   mkdir -p "$scratch/debian"
   printf 'Source: snowflake-ids\n\nPackage: %s\nArchitecture: any\n' "$name" >"$scratch/debian/control"
-  (cd "$scratch" && dpkg-shlibdeps -O "$1" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
+  for deb in ${LIBRARY_PACKAGES:+"$LIBRARY_PACKAGES"/*.deb}; do
+    dpkg-deb --raw-extract "$deb" "$scratch/debian/$(basename "$deb" | cut -d_ -f1)"
+  done
+  (cd "$scratch" && DEB_HOST_ARCH=$architecture dpkg-shlibdeps -O "$1" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
 }
 
 # control ROOT PACKAGE ARCHITECTURE SECTION DEPENDS: writes a package's control file. The remaining fields, with the description,
@@ -57,8 +63,7 @@ build() {
 }
 
 extension_package() {
-  local root=$work/$name architecture
-  architecture=$(dpkg --print-architecture)
+  local root=$work/$name
   stage "$built" "$root$library" "$root$share/extension"
   package_documents "$root" "$name"
   gzip -9n <CHANGELOG.md >"$root/$doc/changelog.gz"

@@ -30,7 +30,7 @@ stage() {
   staged=$(mktemp -d)
   DESTDIR=$staged "$here/build/install.sh" "$built" >/dev/null
   install -D -m 644 "$staged$(pg pkglibdir)/snowflake_ids.so" "$library/snowflake_ids.so"
-  strip --strip-unneeded "$library/snowflake_ids.so"
+  "${STRIP:-strip}" --strip-unneeded "$library/snowflake_ids.so"
   install -d "$scripts"
   install -m 644 "$staged$(pg sharedir)"/extension/snowflake_ids* "$scripts"
   rm -rf "$staged"

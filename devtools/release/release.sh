@@ -66,7 +66,7 @@ files() {
   find "$folder" -maxdepth 1 -type f ! -name "*[-_]${full}[-.]*" -delete
   find "$packages" -maxdepth 1 -type f \( -name "*_$full-*.deb" -o -name "*-$full-*.rpm" -o -name "*-$full-pg*.tar.gz" \) -exec cp {} "$folder" \;
   ((major < 18)) || tar --directory="$image" --sort=name --owner=0 --group=0 --numeric-owner --create . |
-    gzip -9n >"$folder/snowflake_ids-$full-pg$major-$(uname -m)-image.tar.gz"
+    gzip -9n >"$folder/snowflake_ids-$full-pg$major-$machine-image.tar.gz"
   write_tle "$folder/snowflake_ids_plain-$full-pg_tle.sql"
   # PGXN takes a zip file.
   git archive --format=zip --prefix="snowflake_ids-$version/" --output="$folder/snowflake_ids-$full.zip" HEAD

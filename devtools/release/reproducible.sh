@@ -16,7 +16,7 @@ export CARGO_TARGET_DIR=$work/a-target
 
 different=()
 while IFS= read -r package; do
-  cmp "$folder/$package" "$work/a-target/packages/$package" || different+=("$package")
-done < <(cd "$work/a-target/packages" && ls)
+  cmp "$folder/$package" "$work/a-target/${folder##*/}/$package" || different+=("$package")
+done < <(cd "$work/a-target/${folder##*/}" && ls)
 [[ ${#different[@]} -eq 0 ]] || fail "Built twice, these are not the same: ${different[*]}"
 echo "Built twice, at two places, the packages are the same bytes."

@@ -40,7 +40,7 @@ settle "$staged"
 
 install -d "$folder"
 rm -f "$folder/$name"-*.rpm
-rpmbuild -bb --quiet --define "_topdir $work/rpm" --define "_rpmdir $work/out" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
+rpmbuild -bb --quiet --target "$machine" --define "_topdir $work/rpm" --define "_rpmdir $work/out" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
   --define "major $major" --define "pgversion $(package_version)" --define "pgrelease $(package_revision)" \
   --define "staged $staged" --define "maintainer $(maintainer)" "$work/snowflake_ids.spec"
 cp "$work"/out/*.rpm "$folder"

@@ -7,7 +7,6 @@ source "$(dirname "$0")/lib.sh"
 
 built=$1 folder=$2
 full=$(package_version)
-machine=$(uname -m)
 name=snowflake_ids-$full-pg$major-$machine
 
 work=$(mktemp -d)

@@ -10,6 +10,7 @@ source "$(dirname "$0")/../servers.sh"
 folder=$1 built=$2
 major=$(pg version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 name=postgresql-$major-snowflake-ids
+architecture=$(dpkg-architecture --host-type "$machine-linux-gnu" --query DEB_HOST_ARCH 2>/dev/null)
 
 skip() {
   echo "packages: skipped, $*"
@@ -32,7 +33,7 @@ proxies() { apt-config dump | grep -E '^Acquire::(http|https)::Proxy' || true; }
 make_root() {
   local root=$1 options=()
   mapfile -t options < <(proxies | sed 's/^/--aptopt=/')
-  as_root mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates --dpkgopt=force-unsafe-io \
+  as_root mmdebstrap --quiet --mode=root --architectures="$architecture" --variant=apt --include=ca-certificates --dpkgopt=force-unsafe-io \
     "${options[@]}" "$codename" "$root" "$work/sources.list" || return
   [[ ! -e $root/usr/bin/cargo && ! -e $root/usr/bin/rustc ]] || fail "There is Rust in the fresh root."
 }
@@ -78,7 +79,7 @@ Version: $before
 Release: 1
 Summary: the release before
 License: PostgreSQL
-BuildArch: $(uname -m)
+BuildArch: $machine
 %description
 The release before.
 %package -n postgresql$major-server
@@ -93,7 +94,7 @@ echo $before >%{buildroot}/usr/pgsql-$major/lib/snowflake_ids.so
 /usr/pgsql-$major/lib/snowflake_ids.so
 %files -n postgresql$major-server
 END
-  rpmbuild -bb --quiet --define "_topdir $work/rpm" --define "_rpmdir $work/rpms" --define '_rpmfilename %%{NAME}-%%{VERSION}.rpm' \
+  rpmbuild -bb --quiet --target "$machine" --define "_topdir $work/rpm" --define "_rpmdir $work/rpms" --define '_rpmfilename %%{NAME}-%%{VERSION}.rpm' \
     "$work/standins.spec"
 }
 

@@ -66,7 +66,7 @@ fn record() {
 /// have stored ids. They may be ids that other transactions took.
 fn tells_standbys() -> bool {
     let is_fixed = |shared: &Shared| matches!(shared.identity, Identity::Fixed { .. });
-    SHARED.get().is_some_and(|shared| is_fixed(shared)) && transaction::xid().is_some()
+    SHARED.get().is_some_and(is_fixed) && transaction::xid().is_some()
 }
 
 /// Stores, with the commit, the time that a standby of this server needs and the commit does not show.

@@ -17,8 +17,11 @@ pub struct Watch {
     pub left_out: fn(pg_sys::Oid, &[i16]),
 }
 
-/// The table and the columns of the COPY FROM that began last. A column is taken out when its default has been planned.
-static LEFT_OUT: PerProcess<RefCell<Option<(pg_sys::Oid, Vec<i16>)>>> = PerProcess::new(RefCell::new(None));
+/// A table, and columns of it.
+type Columns = (pg_sys::Oid, Vec<i16>);
+
+/// The columns that the COPY FROM that began last leaves out. A column is taken out when its default has been planned.
+static LEFT_OUT: PerProcess<RefCell<Option<Columns>>> = PerProcess::new(RefCell::new(None));
 
 /// Looks up the columns that a COPY FROM leaves out, if sequences may be bound. Returns the statement, or a copy of it that names
 /// the table's schema.

@@ -394,7 +394,7 @@ pub(super) fn columns_with_defaults(table: pg_sys::Oid) -> BTreeSet<i16> {
 ///
 /// # Safety
 /// The node is a String.
-pub(super) unsafe fn string(node: *const pg_sys::Node) -> *const c_char {
+pub(super) unsafe fn string(node: *const c_void) -> *const c_char {
     // SAFETY: the caller passes a String.
     unsafe {
         #[cfg(feature = "pg14")]
@@ -445,11 +445,12 @@ unsafe extern "C-unwind" fn find_next(node: *mut pg_sys::Node, found: *mut c_voi
     // SAFETY: the context is the list; the tag of a node names its struct.
     unsafe {
         let list: &mut Vec<pg_sys::Oid> = &mut *found.cast();
+        let value: *mut c_void = node.cast();
         if (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
-            list.push((*node.cast::<pg_sys::NextValueExpr>()).seqid);
+            list.push((*value.cast::<pg_sys::NextValueExpr>()).seqid);
         } else if (*node).type_ == pg_sys::NodeTag::T_FuncExpr
-            && (*node.cast::<pg_sys::FuncExpr>()).funcid == Called::Nextval.oid()
-            && let Some(argument) = nodes::<pg_sys::Const>((*node.cast::<pg_sys::FuncExpr>()).args).first()
+            && (*value.cast::<pg_sys::FuncExpr>()).funcid == Called::Nextval.oid()
+            && let Some(argument) = nodes::<pg_sys::Const>((*value.cast::<pg_sys::FuncExpr>()).args).first()
             && is_node((*argument).cast(), pg_sys::NodeTag::T_Const)
         {
             list.extend(pg_sys::Oid::from_datum((**argument).constvalue, (**argument).constisnull));

@@ -1,5 +1,5 @@
 //! A number that all databases of the cluster share, that standbys receive, and that can be read without a database: a
-//! security label of the tablespace pg_global. No dump contains it.
+//! security label of the tablespace `pg_global`. No dump contains it.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};

@@ -284,7 +284,7 @@ impl ColumnError {
                 "Attach the column: SELECT snowflake_ids.attach({}, {}{});",
                 quoted(&table),
                 quoted(&attribute),
-                bound.map_or_else(String::new, |bound| arguments_of(bound))
+                bound.map_or_else(String::new, arguments_of)
             ),
             Some(written) => format!(
                 "Give it a default that COPY can call: ALTER TABLE {table} ALTER COLUMN {} SET DEFAULT {written};",

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# arm64.sh: tests on arm64, in what devtools/build/arm64.sh makes: the SQL surface, interleavings, the core without its longest runs, and
-# some tests with servers. Then servers of both processors share a registry, and take each other's data directories. Emulation
+# arm64.sh: tests on arm64, in what devtools/build/arm64.sh makes: the SQL surface, interleavings, the core without its simulations,
+# and some tests with servers. Then servers of both processors share a registry, and take each other's data directories. Emulation
 # is slow, and orders memory as this machine's processor does: `make loom` and `make miri` try weaker orders.
-# SNOWFLAKE_IDS_SEEDS (20) sets the number of simulated runs. ARM64_CORE and ARM64_SERVER are nextest's expressions for the tests to run.
+# ARM64_CORE and ARM64_SERVER are nextest's expressions for the tests to run.
 set -euo pipefail
 # shellcheck source=devtools/servers.sh
 source "$(dirname "$0")/../servers.sh"
 
-core=${ARM64_CORE:-not test(/removal|fuzz/)}
+core=${ARM64_CORE:-not test(/simulation|registries|removal|fuzz|refill_locks/)}
 server=${ARM64_SERVER:-test(/^(crash|durable|worker_crash|parallel|copies|uuid)::/)}
 
 # on_host COMMAND...: runs the command with programs for this machine's processor. The servers of PG_CONFIG stay those of arm64.
@@ -19,7 +19,6 @@ step() {
 }
 
 tests() {
-  export SNOWFLAKE_IDS_SEEDS=${SNOWFLAKE_IDS_SEEDS:-20}
   step on_host "$here/test/nextest.sh" --version
   step "${MAKE:-make}" install
   step "${MAKE:-make}" installcheck isolationcheck

@@ -107,7 +107,8 @@ const ANSWERS: &[&str] = &[
 ];
 const STATE: &str = concat!(
     r#"{"version":1,"release":"1.0.0","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
-    r#""machine":{"id":"m","container":"c"},"directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
+    r#""machine":{"id":"m","container":"c"},"directory":"/d"},"copy_of":null,"copied":null,"has_reserved":false,"#,
+    r#""layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
     r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"own":{"high_water_marks":[],"minimum":0},"told":0,"#,
     r#""others":{"layouts":[],"minimum":"1970-01-01T00:00:00Z"},"lease":null,"pending_token":null,"source":"Unknown","is_installed":false}}"#
 );

@@ -32,7 +32,7 @@ const BY_HAND: [&str; 20] = [
 ];
 
 /// The files that may use such functions, with the functions' names and the reason.
-const MAY: [(&str, &[&str], &str); 8] = [
+const MAY: [(&str, &[&str], &str); 9] = [
     (
         "pg/catalog.rs",
         &["get_namespace_oid", "get_relname_relid", "try_relation_open", "table_open"],
@@ -53,6 +53,11 @@ const MAY: [(&str, &[&str], &str); 8] = [
         ],
         "sequences of users, by their oids; one that was made in the same call; the key table of a distributed series, by its owner; \
          pg_inherits, by its fixed oid",
+    ),
+    (
+        "pg/copying.rs",
+        &["RangeVarGetRelidExtended"],
+        "the table of a user's COPY, found and locked as the server finds and locks it",
     ),
     ("pg/relcache.rs", &["RelationIdGetRelation"], "relations of users, by their oids"),
     (

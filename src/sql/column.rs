@@ -282,12 +282,12 @@ fn sequence_bind(
     tag: Option<Text<'_>>,
     generator: Option<Text<'_>>,
     most: Option<i64>,
-    is_named: bool,
+    is_named: Option<bool>,
 ) -> Result<(), ErrorReport> {
     let of = of.ok_or(CallError::NoSequence)?;
     own(of)?;
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
-    tags::bind(of, kind_of(&kind)?, tag.as_ref(), generator.as_ref(), most, is_named)
+    tags::bind(of, kind_of(&kind)?, tag.as_ref(), generator.as_ref(), most, is_named == Some(true))
 }
 
 /// Raises a tag above ids that a column holds.

@@ -218,9 +218,10 @@ fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
     let next: i64 = copy.one("select nextval('numbers')")?;
     ensure!(next > last && next < 1_000_000, "{next} after {last}");
     ensure!(copy.one::<bool>("select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
-    // The copied sequence is at its last value too.
-    copy.run("create table t (id bigint default nextval('numbers'), a int)")?;
-    copy.fails("copy t (a) from program 'echo 1'", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
+    ensure!(
+        copy.one::<i64>("select last_value from numbers")? == i64::MAX,
+        "the copied sequence is at its last value too"
+    );
     Ok(())
 }
 

@@ -94,7 +94,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strin
         'is_used', EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = s.tag) OR EXISTS (SELECT FROM written AS w
             WHERE w.expression IS NULL OR strpos(w.expression, snowflake_ids_internal.call_with('', s.tag) COLLATE "C") > 0),
         'is_elsewhere', snowflake_ids_internal.has_workers() OR EXISTS (SELECT FROM snowflake_ids.registry_server))::text
-    FROM snowflake_ids.segment AS s WHERE s.tag = ANY (tags)
+    FROM snowflake_ids.segment AS s WHERE s.tag COLLATE "C" = ANY (tags)
 $$;
 
 -- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.

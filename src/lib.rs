@@ -59,6 +59,7 @@ pub extern "C-unwind" fn _PG_init() {
         database_created: process::forget_database,
         database_dropped: process::leave_database,
         sequence_dropped: bound::changes::sequence_dropped,
+        preparing: open_transaction::preparing,
         setval_called: bound::changes::setval_called,
         sequence_altered: bound::changes::altered,
         identities_restarted: bound::changes::identities_restarted,

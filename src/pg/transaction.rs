@@ -142,11 +142,22 @@ pub fn see_own_changes() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
+/// Runs the triggers that wait for the end of the transaction, as SET CONSTRAINTS ALL IMMEDIATE does.
+pub fn run_deferred_triggers() {
+    let mut statement = pg_sys::ConstraintsSetStmt {
+        type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
+        constraints: std::ptr::null_mut(),
+        deferred: false,
+    };
+    // SAFETY: the caller is within a transaction; the statement is valid during the call.
+    unsafe { pg_sys::AfterTriggerSetState(&raw mut statement) };
+}
+
 /// Writes the present time to the WAL, as the time of a subtransaction that is rolled back. PREPARE TRANSACTION writes
 /// no time that a standby remembers.
 pub fn log_time() {
-    // SAFETY: the caller is within a transaction, or about to prepare it. The end of the subtransaction does not
-    // restore the memory context and the resource owner, so both are restored here.
+    // SAFETY: the caller is in a statement of a transaction. The end of the subtransaction does not restore the memory
+    // context and the resource owner, so both are restored here.
     unsafe {
         let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());

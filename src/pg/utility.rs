@@ -67,6 +67,8 @@ pub struct Watch {
     pub objects_dropped: fn(),
     /// Called before each call of the server's own `setval`.
     pub setval_called: fn(),
+    /// Called before PREPARE TRANSACTION.
+    pub preparing: fn(),
     /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
     pub sequence_altered: fn(pg_sys::Oid),
     /// SET LOGGED or SET UNLOGGED has run: for a sequence if the argument is true, otherwise for a table and its sequences.
@@ -285,6 +287,9 @@ unsafe extern "C-unwind" fn on_utility(
         CREATES.set(creates);
         TYPES.set(types);
         ALTERS_COLUMNS.set(alters_columns);
+        if prepares(node) {
+            before_prepare();
+        }
         let statement = match WATCH.get() {
             Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
             Some(watch) if copies_in => copying::begun(statement, &watch.copies),
@@ -321,6 +326,28 @@ unsafe extern "C-unwind" fn on_utility(
     let is_whole = context != pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;
     if is_whole && identity::later() == 0 && WATCH.get().is_some_and(|watch| (watch.has_dropped)()) {
         follow_drop();
+    }
+}
+
+/// # Safety
+/// The node is valid or null.
+unsafe fn prepares(node: *const c_void) -> bool {
+    // SAFETY: the caller passes a valid node; its tag names its struct.
+    unsafe {
+        !node.is_null()
+            && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_TransactionStmt
+            && (*node.cast::<pg_sys::TransactionStmt>()).kind
+                == pg_sys::TransactionStmtKind::TRANS_STMT_PREPARE
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn before_prepare() {
+    // A transaction that has failed is rolled back instead.
+    if let Some(watch) = WATCH.get()
+        && transaction::is_open()
+    {
+        (watch.preparing)();
     }
 }
 

@@ -196,15 +196,23 @@ fn goes_on_above(newest: i64, promoted: &Server, right: &str) -> Result<()> {
     ids::growing(&[newest, next(&mut client)?])
 }
 
-/// PREPARE TRANSACTION is replayed without a commit. The primary's clock is ahead.
+/// PREPARE TRANSACTION is replayed without a commit. The primary's clock is ahead. Triggers that wait for the end of the
+/// transaction store ids longer after its statements than ids may drift ahead of the clock.
 #[test]
 fn ids_of_a_replayed_prepared_transaction_do_not_come_again() -> Result<()> {
     let primary = fixed_with_clock().start()?;
     let mut client = primary.session()?;
-    client.run("create table t (id bigint primary key default snowflake_nextval())")?;
+    client.run(
+        "create table t (id bigint primary key default snowflake_nextval()); create table late (like t including all);
+         create function store() returns trigger language plpgsql
+         as 'begin perform pg_sleep(4); insert into t select from generate_series(1, 2000); return null; end';
+         create constraint trigger store after insert on late deferrable initially deferred for each row execute function store()",
+    )?;
     let standby = primary.standby()?;
     primary.set_clock("+600")?;
-    client.run("begin; insert into t select from generate_series(1, 2000); prepare transaction 'p'")?;
+    client.run(
+        "begin; insert into t default values; insert into late default values; prepare transaction 'p'",
+    )?;
     standby.catch_up(&primary)?;
     drop((client, primary));
     standby.set_clock("+300")?;

@@ -186,11 +186,15 @@ fn fixed_with_clock() -> Builder {
     builder.set("max_prepared_transactions", "100")
 }
 
-/// A promoted server with a clock behind its primary's issues no id below `newest`, also when the clock is right.
+/// A promoted server with a clock behind its primary's, which was ahead by ten minutes, issues no id below `newest`, also when
+/// the clock is right.
 fn goes_on_above(newest: i64, promoted: &Server, right: &str) -> Result<()> {
     let mut client = promoted.connect("postgres")?;
-    if let Ok(id) = next(&mut client) {
-        ids::growing(&[newest, id])?;
+    for ahead in std::iter::once(300).chain(580..=600) {
+        promoted.set_clock(&format!("+{ahead}"))?;
+        if let Ok(id) = next(&mut client) {
+            ids::growing(&[newest, id])?;
+        }
     }
     promoted.set_clock(right)?;
     ids::growing(&[newest, next(&mut client)?])
@@ -200,7 +204,8 @@ fn goes_on_above(newest: i64, promoted: &Server, right: &str) -> Result<()> {
 /// transaction store ids longer after its statements than ids may drift ahead of the clock.
 #[test]
 fn ids_of_a_replayed_prepared_transaction_do_not_come_again() -> Result<()> {
-    let primary = fixed_with_clock().start()?;
+    let builder = fixed_with_clock().set("snowflake_ids.reserve", "1s").set("snowflake_ids.max_drift", "2s");
+    let primary = builder.start()?;
     let mut client = primary.session()?;
     client.run(
         "create table t (id bigint primary key default snowflake_nextval()); create table late (like t including all);

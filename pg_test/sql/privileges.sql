@@ -211,6 +211,17 @@ SELECT snowflake_ids.administration_revoke('registry', 'clerk');
 SELECT snowflake_ids.administration_grant('everything', 'clerk');
 SELECT snowflake_ids.administration_grant('tags', 'public');
 SELECT snowflake_ids.administration_grant(NULL, 'clerk');
+-- REASSIGN OWNED leaves tags as they are. The error names the call that gives the tag to the new owner.
+SELECT snowflake_ids.segment_create('left', owner => 'alice');
+REASSIGN OWNED BY alice TO carol;
+SET ROLE carol;
+SELECT snowflake_ids.segment_alter('left', step => 1);
+RESET ROLE;
+SELECT snowflake_ids.segment_alter('left', owner => 'carol');
+SET ROLE carol;
+SELECT snowflake_ids.segment_alter('left', step => 1);
+RESET ROLE;
+
 -- Nothing is left of what roles were granted.
 SELECT count(*) FROM pg_proc AS p
 WHERE has_function_privilege('bob', p.oid, 'EXECUTE') AND NOT has_function_privilege('public', p.oid, 'EXECUTE');

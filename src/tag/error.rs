@@ -38,9 +38,12 @@ pub enum SegmentError {
         _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(*action)),
     })]
     #[explain(hint_with = match action {
-        Action::Own => {
-            "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned()
-        }
+        Action::Own => format!(
+            "Ask the owner of the tag, or a role that manages tags, to make the change, or to give you the tag: \
+             SELECT snowflake_ids.segment_alter({}, owner => {}).",
+            quote_literal(tag),
+            quote_literal(role)
+        ),
         _ => format!(
             "Ask the owner of the tag, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
             quote_literal(tag),

@@ -99,7 +99,7 @@ pub fn promotions_since(cluster: Option<i64>, timeline: Option<i32>, here: (i64,
 }
 
 /// Returns 1 if this server's tables were copied or put back since a row was written, else 0. Such an event counts as a
-/// promotion. The arguments are the numbers of the last events: see [`Copied`](crate::server::state::Copied).
+/// promotion. The arguments are the numbers of the last events: see `Copied` in the server's state.
 pub fn copies_since(written: Option<i64>, here: Option<i64>) -> u32 {
     u32::from(here.is_some() && written != here && holds(Guard::CopySkips))
 }

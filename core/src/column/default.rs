@@ -28,6 +28,12 @@ pub fn of_tag(tag: &str) -> String {
     format!("segment_nextval({}::text)", literal(tag))
 }
 
+/// Returns the default of a named generator, or of the server's own layout, in the form that attach writes.
+pub fn of_generator(generator: Option<&str>) -> String {
+    let argument = generator.map(|name| format!("{}::text", literal(name)));
+    format!("snowflake_nextval({})", argument.unwrap_or_default())
+}
+
 /// Returns the tag that a default names, which is in the form that attach writes.
 pub fn tag_of(written: &str) -> Option<String> {
     let quoted = written.strip_prefix("segment_nextval('")?.strip_suffix("'::text)")?;

@@ -1,6 +1,6 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
-use super::default::{literal, of_tag, quoted};
+use super::default::{of_generator, of_tag, quoted};
 use super::facts::{Binding, Column, Sequence};
 use crate::error::Explain;
 
@@ -274,10 +274,9 @@ impl ColumnError {
     pub fn not_copied(column: &Column, sequence: &Sequence, is_plain: bool) -> Self {
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
         let bound = sequence.bound.as_ref().filter(|_| is_plain);
-        let written = bound.map(|bound| match (&bound.tag, &bound.generator) {
-            (Some(tag), _) => of_tag(tag),
-            (None, Some(generator)) => format!("snowflake_nextval({}::text)", literal(generator)),
-            (None, None) => "snowflake_nextval()".to_owned(),
+        let written = bound.map(|bound| match &bound.tag {
+            Some(tag) => of_tag(tag),
+            None => of_generator(bound.generator.as_deref()),
         });
         let way = match written {
             Some(_) if column.is_identity => format!(

@@ -1,6 +1,6 @@
 //! The plan of a schema: the columns that could take ids, and what happens to each.
 
-use super::default::{IdKind, of_tag};
+use super::default::{IdKind, of_generator, of_tag};
 use super::error::ColumnError;
 use super::facts::{Base, Column, Facts, Sequence};
 use super::verdict::{Action, Wish, check_group, check_unnamed_tag, judge, lasting_obstacle, others};
@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
     fn incomplete(&self, column: &Column) -> Option<&'a Column> {
         let (_, written) = column.own()?;
         let own = match self.kind {
-            IdKind::Snowflake => "snowflake_nextval()".to_owned(),
+            IdKind::Snowflake => of_generator(None),
             IdKind::Segment => of_tag(column.table.tag.as_deref()?),
         };
         let members = self.facts.members(column);

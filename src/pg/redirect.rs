@@ -485,7 +485,7 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
 
 /// # Safety
 /// The pointer is a node or null.
-unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
+pub(super) unsafe fn is_node(node: *const c_void, tag: pg_sys::NodeTag) -> bool {
     // SAFETY: the pointer is a node or null.
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }

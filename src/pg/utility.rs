@@ -2,6 +2,7 @@
 //! RESTART IDENTITY, DISCARD and RESET ALL.
 
 use super::per_process::PerProcess;
+use super::redirect::is_node;
 use super::transaction::{self, Hooks};
 use super::{copying, extension, guc, identity, server};
 use pgrx::{pg_guard, pg_sys};
@@ -271,13 +272,12 @@ unsafe extern "C-unwind" fn on_utility(
     let (after, persistence) = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
         let copy: *const pg_sys::CopyStmt = node.cast();
-        let copies_in = !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from;
+        let copies_in = is_node(node, pg_sys::NodeTag::T_CopyStmt) && (*copy).is_from;
         let after = After::of(node);
         let alters = after == After::AlterSequence;
         let creates = after == After::CreateColumns && watches_columns();
         let types = after == After::ChangeTypes;
-        let alters_columns =
-            !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_AlterTableStmt;
+        let alters_columns = is_node(node, pg_sys::NodeTag::T_AlterTableStmt);
         if copies_in || alters || creates || types || alters_columns {
             transaction::watch(&AFTER_ERRORS);
         }
@@ -334,8 +334,7 @@ unsafe extern "C-unwind" fn on_utility(
 unsafe fn prepares(node: *const c_void) -> bool {
     // SAFETY: the caller passes a valid node; its tag names its struct.
     unsafe {
-        !node.is_null()
-            && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_TransactionStmt
+        is_node(node, pg_sys::NodeTag::T_TransactionStmt)
             && (*node.cast::<pg_sys::TransactionStmt>()).kind
                 == pg_sys::TransactionStmtKind::TRANS_STMT_PREPARE
     }

@@ -16,9 +16,7 @@ use pgrx::check_for_interrupts;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings};
 use snowflake_ids_core::server::lease::LeaseError;
-use snowflake_ids_core::server::state::{
-    Copied, DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State,
-};
+use snowflake_ids_core::server::state::{Copied, DataDirectory, FILE, FileIdentity, Here, Machine, State};
 use snowflake_ids_core::session::Caller;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::fs::{self, File, Metadata};
@@ -48,15 +46,12 @@ const RETRY: Duration = Duration::from_millis(1);
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
-    /// The last time that recovery replayed, which is read before the state lock is taken. Only a fixed worker id needs
-    /// a time that a previous primary stored.
+    /// The last time that recovery replayed, which is read before the state lock is taken.
     replayed: Option<UnixMicros>,
 }
 
 pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
-    let is_fixed = matches!(shared.identity, Identity::Fixed { .. });
-    let replayed = if is_fixed { replayed::last() } else { cluster::last_replayed() };
-    Issuer { shared, host: Server { shared, started: Instant::now(), replayed } }
+    Issuer { shared, host: Server { shared, started: Instant::now(), replayed: replayed::last(shared) } }
 }
 
 /// Changes the server's state, and makes the change durable. Ends each term whose node may no longer issue ids.

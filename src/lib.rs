@@ -52,6 +52,7 @@ pub extern "C-unwind" fn _PG_init() {
     });
     pg::inline::keep_out(bound::cache::is_redirecting);
     open_transaction::watch();
+    store::replayed::watch();
     pg::foreign::assign_xids();
     bound::changes::watch_appliers();
     pg::access::watch();
@@ -59,7 +60,7 @@ pub extern "C-unwind" fn _PG_init() {
         database_created: process::forget_database,
         database_dropped: process::leave_database,
         sequence_dropped: bound::changes::sequence_dropped,
-        preparing: open_transaction::preparing,
+        preparing: store::replayed::preparing,
         setval_called: bound::changes::setval_called,
         sequence_altered: bound::changes::altered,
         identities_restarted: bound::changes::identities_restarted,

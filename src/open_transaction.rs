@@ -5,16 +5,14 @@ use crate::pg::per_process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{SHARED, Shared};
-use crate::store::replayed;
 use snowflake_ids_core::Position;
 use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
-use snowflake_ids_core::server::state::Identity;
 use std::cell::Cell;
 
 /// True if this process has announced the present transaction.
 static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-static HOOKS: Hooks = Hooks { before_commit, before_prepare: record, committed, ended: end, ..Hooks::none() };
+static HOOKS: Hooks = Hooks { before_prepare: record, committed, ended: end, ..Hooks::none() };
 
 /// Registers the hooks at server start, so that every process has them. A parallel worker may announce the leader's
 /// transaction, and the hooks of the leader must then clear the announcement.
@@ -58,37 +56,6 @@ fn record() {
     if let (Some(first), Some(xid)) = (first, transaction::xid()) {
         let ended = EndedTransaction { xid, first, database: server::database() };
         shared.ended.record(&mut shared.next_record.write(), ended);
-    }
-}
-
-/// Returns true if another server may continue with this server's worker id after a promotion.
-fn may_be_continued() -> bool {
-    SHARED.get().is_some_and(|shared| matches!(shared.identity, Identity::Fixed { .. }))
-}
-
-/// Returns true if this server may be continued, and this transaction may have stored ids. They may be ids that other
-/// transactions took.
-fn tells_standbys() -> bool {
-    may_be_continued() && transaction::xid().is_some()
-}
-
-/// Stores, with the commit, the time that a standby of this server needs and the commit does not show.
-fn before_commit() {
-    if tells_standbys() {
-        replayed::replicate();
-    }
-}
-
-/// Called before PREPARE TRANSACTION. A standby that is promoted with a fixed worker id begins above the last time that it
-/// has replayed. The transaction may commit after the promotion, so its ids must be below this time too, also those of
-/// triggers that wait for its end.
-pub fn preparing() {
-    if may_be_continued() && transaction::is_block() {
-        transaction::run_deferred_triggers();
-        // A time behind the one that this server replayed would hide that one from standbys.
-        if tells_standbys() && !replayed::is_ahead() {
-            transaction::log_time();
-        }
     }
 }
 

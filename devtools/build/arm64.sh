@@ -21,15 +21,13 @@ root=$folder/$release
 register=/proc/sys/fs/binfmt_misc
 
 # Reads the release's package lists. The status of a system without packages makes apt find all that a package needs.
-read_lists() {
+read_lists_of_arm64() {
   rm -rf "$work/debs"
-  mkdir -p "$work/lists/partial" "$work/debs/partial"
+  mkdir -p "$work/debs/partial"
   : >"$work/status"
   architecture=(-o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o Dir::State::status="$work/status"
     -o Dir::Cache::archives="$work/debs" -o APT::Install-Recommends=false)
-  write_sources deb
-  [[ -s $work/sources.list ]] || skip "no mirror of Debian is known; name one in DEBIAN_MIRROR"
-  own_apt apt-get update -q >"$work/apt.log" 2>&1 || true
+  read_lists deb
 }
 
 # fetch ARGUMENT...: downloads packages, as apt-get's install or download does.
@@ -44,7 +42,7 @@ unpack() {
 make_root() {
   local major
   say "unpacking Debian $release for arm64 (once; some 150 MB are downloaded)"
-  read_lists
+  read_lists_of_arm64
   rm -rf "$root"
   mkdir -p "$root/prefix"
   # The headers come without what they recommend: a compiler of arm64 would be of no use.
@@ -72,7 +70,7 @@ library() {
     if [[ -n $at && -e $at/library/std ]]; then echo "$at/library" && return; fi
   done
   release=trixie-backports
-  read_lists
+  read_lists_of_arm64
   { fetch download "rust-src=$number*" && unpack "$folder"; } ||
     skip "there is no standard library for it (rustup target add $target), nor its source (rustup component add rust-src)" >&2
   echo "$folder/usr/src/rustc-$number/library"

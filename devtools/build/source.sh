@@ -67,17 +67,32 @@ write_sources() {
   done >"$work/sources.list"
 }
 
-# get_source PACKAGE: unpacks the sources into the folder WORK, without the distribution's own changes. The update fails for a
-# suite that the release does not have, and the other suites are enough. A mirror may list a version whose files it has lost, so
-# older versions are tried, too.
-get_source() {
-  local version
+# read_lists deb|deb-src: reads the release's lists of packages, or of the packages' sources. The update fails for a suite that the
+# release does not have, and the other suites are enough.
+read_lists() {
   [[ -r $(keyring "$distribution") ]] ||
-    skip "only $distribution $release has its sources, and this machine lacks $(keyring "$distribution") to check them with"
-  write_sources deb-src
-  [[ -s $work/sources.list ]] || skip "only $distribution $release has its sources; name a mirror in ${distribution^^}_MIRROR"
+    skip "only $distribution $release has it, and this machine lacks $(keyring "$distribution") to check it with"
+  write_sources "$1"
+  [[ -s $work/sources.list ]] || skip "only $distribution $release has it; name a mirror in ${distribution^^}_MIRROR"
   mkdir -p "$work/lists/partial"
   own_apt apt-get update -q >"$work/apt.log" 2>&1 || true
+}
+
+# get_package PACKAGE: unpacks the package into the folder WORK/package.
+get_package() {
+  read_lists deb
+  (cd "$work" && own_apt apt-get download -q "$1" >>apt.log 2>&1) || {
+    tail -n 5 "$work/apt.log"
+    skip "$1 of $distribution $release cannot be had; above is why"
+  }
+  dpkg-deb --extract "$work/$1"_*.deb "$work/package"
+}
+
+# get_source PACKAGE: unpacks the sources into the folder WORK/source, without the distribution's own changes. A mirror may list a
+# version whose files it has lost, so older versions are tried, too.
+get_source() {
+  local version
+  read_lists deb-src
   for version in $(own_apt apt-cache showsrc "$1" 2>>"$work/apt.log" | sed -n 's/^Version: //p' | sort -rV) ''; do
     [[ -n $version ]] || {
       tail -n 5 "$work/apt.log"

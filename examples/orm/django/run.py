@@ -85,3 +85,8 @@ with connection.schema_editor() as editor:
 made = Trap.objects.bulk_create([Trap(), Trap()])
 check(Trap.objects.count() == 2 and not any(isinstance(trap.pk, int) for trap in made),
       "with db_default on the key, bulk_create() inserts and returns no ids", "trap")
+
+call_command("inspectdb", "shop_customer", Trap._meta.db_table, stdout=(inspected := io.StringIO()))
+keys = [line.split()[2] for line in inspected.getvalue().splitlines() if line.startswith("    id = ")]
+check(keys == ["models.BigAutoField(primary_key=True)", "models.BigIntegerField(primary_key=True)"],
+      "inspectdb takes snowflake_nextval() for a BigAutoField, and snowflake_id() for a BigIntegerField")

@@ -32,6 +32,13 @@ public class Run {
         return keys;
     }
 
+    static String isAutoincrement(Connection db, String table) throws SQLException {
+        try (ResultSet columns = db.getMetaData().getColumns(null, "public", table, "id")) {
+            columns.next();
+            return columns.getString("IS_AUTOINCREMENT");
+        }
+    }
+
     public static void main(String[] versions) throws Exception {
         String url = String.format("jdbc:postgresql://%s:%s/%s", System.getenv("PGHOST"), System.getenv("PGPORT"), System.getenv("PGDATABASE"));
         String insert = "INSERT INTO customer (name) VALUES (?)";
@@ -49,11 +56,9 @@ public class Run {
             }
             batch.executeBatch();
             check(areNew(keys(batch), 1000), "executeBatch() of 1,000, and their getGeneratedKeys()");
-            try (ResultSet columns = db.getMetaData().getColumns(null, "public", "customer", "id")) {
-                columns.next();
-                check(columns.getString("IS_AUTOINCREMENT").equals("YES"),
-                    "getColumns() says IS_AUTOINCREMENT, as for a serial");
-            }
+            db.createStatement().execute("CREATE TABLE synonym (id bigint PRIMARY KEY DEFAULT snowflake_id())");
+            check(isAutoincrement(db, "customer").equals("YES") && isAutoincrement(db, "synonym").equals("NO"),
+                "getColumns() says IS_AUTOINCREMENT, as for a serial, but not for snowflake_id()");
 
             System.out.println("== Spring JDBC " + versions[1]);
             SingleConnectionDataSource source = new SingleConnectionDataSource(db, true);

@@ -31,6 +31,24 @@ SELECT count(*) FROM events WHERE snowflake_between(id, '2026-11-02', '2026-11-0
 SELECT snowflake_between(snowflake_min_id(now()), now(), NULL), snowflake_between(NULL::bigint, now(), now()), snowflake_between(1, now(), now(), NULL);
 SELECT snowflake_between(1, '-infinity', now());
 SELECT snowflake_between(1, '2000-01-01', now());
+-- A foreign server gets bounds that are constants or results of subqueries.
+BEGIN;
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw;
+CREATE USER MAPPING FOR CURRENT_USER SERVER far;
+CREATE FOREIGN TABLE far_events (id bigint) SERVER far;
+CREATE FUNCTION remote_sql(condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (VERBOSE, FORMAT json) SELECT FROM far_events WHERE ' || condition INTO plan;
+    RETURN plan -> 0 -> 'Plan' ->> 'Remote SQL';
+END $$;
+SELECT remote_sql($$snowflake_between(id, '2026-11-01', '2026-11-02', '41/5/5/12')$$);
+SELECT remote_sql('id >= (SELECT snowflake_min_id(now()))');
+SELECT remote_sql($$snowflake_between(id, '2026-11-01', now(), '41/5/5/12')$$);
+ROLLBACK;
+
 -- Nothing that others could have put before pg_catalog is called.
 CREATE SCHEMA planted;
 CREATE FUNCTION planted.snowflake_min_id(timestamptz) RETURNS bigint LANGUAGE sql AS 'SELECT 1/0';

@@ -378,7 +378,7 @@ fn wait<T>(
             Some(Answer::Unknown) => return Some(Err(SegmentError::unknown(tag))),
             Some(Answer::Exhausted) => {
                 let max_value = slot.max_value.load(Relaxed);
-                return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
+                return Some(Err(counted(SegmentError::exhausted(tag, Exhausted { max_value }))));
             }
             // The worker does not see a table that this transaction has created. Tags that this transaction has created were
             // served by `take_own`.
@@ -403,10 +403,15 @@ fn wait<T>(
     found
 }
 
-#[cold]
 fn no_refill(tag: &Tag, timeout: &SegmentTimeout, trouble: Option<Trouble>) -> SegmentError {
+    counted(SegmentError::no_refill(tag, timeout.limit(), trouble))
+}
+
+/// Counts a call that fails because a tag has no ids.
+#[cold]
+fn counted(error: SegmentError) -> SegmentError {
     if let Some(shared) = SHARED.get() {
         shared.count_failure();
     }
-    SegmentError::no_refill(tag, timeout.limit(), trouble)
+    error
 }

@@ -4,6 +4,7 @@ use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{next, take};
 
 const PAGE: &str = "select snowflake_ids.status_page()::pg_catalog.text";
+const FAILED: &str = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
 
 fn page(client: &mut Client) -> Result<String> {
     let page: String = client.one(PAGE)?;
@@ -179,7 +180,9 @@ fn a_tag_is_used_up_only_when_it_is(server: &mut Server) -> Result<()> {
     client.run("select count(segment_nextval('small')) from generate_series(1, 31999)")?;
     assert_eq!(attention(&mut client)?, []);
     client.run("select segment_nextval('small')")?;
+    let failed: i64 = client.one(FAILED)?;
     client.fails("select segment_nextval('small')", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
+    assert_eq!(client.one::<i64>(FAILED)?, failed + 1);
     client.becomes_true(
         "select problem = 'no number of the tag is left, and calls fail' and coalesce(since <= now(), false)
              and action like 'Raise max_value with snowflake_ids.segment_alter (docs/%'
@@ -266,8 +269,7 @@ fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
     let mut client = server.session()?;
     page(&mut client)?;
     client.error("select snowflake_nextval()")?;
-    let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
-    assert_eq!(client.one::<i64>(failed)?, 1);
+    assert_eq!(client.one::<i64>(FAILED)?, 1);
     is_told(&mut client, "alarm", "issues no snowflake ids: the state file of snowflake_ids is damaged")?;
     // The action is the HINT of the failing call. What a reset causes needs no action.
     let action = "select action from snowflake_ids.attention";

@@ -111,7 +111,7 @@ BEGIN
             WHERE NOT (t.lacks_registry AND EXISTS (SELECT FROM failing))
             ORDER BY t.standing, t.waits DESC, t.ids_issued DESC, t.database, t.tag) AS t
         UNION ALL
-        SELECT 'alarm', 'launcher', 'the launcher does not run: calls for ids of tags fail once the buffers are empty',
+        SELECT 'alarm', 'launcher', 'the launcher does not run: calls for ids of tags fail once the buffers are empty, and a server without a worker id gets none',
             'Raise max_worker_processes, and restart the server, if this row stays: after a crash the launcher returns within a '
             'second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
@@ -138,8 +138,10 @@ BEGIN
         WHERE slots.slots_in_use * 10 >= slots.slots * 9
         UNION ALL
         SELECT CASE WHEN e.years_left < 1 THEN 'alarm' ELSE 'warning' END, e.subject,
-            format('the layout ends in %s years', e.years_left),
-            'Change the layout; snowflake_ids.layout_check says from when new ids are above the old ones (docs/layouts.md, "Changing it").', NULL
+            CASE WHEN e.years_left > 0 THEN format('the layout ends in %s years', e.years_left)
+                ELSE 'the layout has ended, or ends within 36 days; then calls fail' END,
+            'Change to a layout with more ticks, if snowflake_ids.layout_check allows it; for new tables use a later epoch '
+            '(docs/layouts.md, "Changing it").', NULL
         FROM ends AS e WHERE e.years_left < 5
         UNION ALL
         SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),

@@ -81,7 +81,7 @@ type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static st
 fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     next(&mut client)?;
-    let faults: [Fault; 15] = [
+    let faults: [Fault; 16] = [
         (
             "snowflake_ids.status",
             &[("state", "'the lease has ended'")],
@@ -116,6 +116,7 @@ fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
         ),
         ("snowflake_ids.status", &[("years_left", "4.9")], "warning", "ends in 4.9 years"),
         ("snowflake_ids.status", &[("years_left", "0.9")], "alarm", "ends in 0.9 years"),
+        ("snowflake_ids.status", &[("years_left", "0")], "alarm", "has ended, or ends within 36 days"),
         (
             "snowflake_ids.registry_status",
             &[("server", "'ids'"), ("state", "'failing'"), ("error", "'it is gone'")],

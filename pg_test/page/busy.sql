@@ -1,4 +1,5 @@
--- 200 tags, some with names that a browser could take for something other than text, and ids whose parts are known.
+-- 200 tags, one without a number left, some with names that a browser could take for something other than text, and ids whose parts are
+-- known.
 CREATE EXTENSION snowflake_ids;
 
 CREATE TABLE hostile (name text);
@@ -7,9 +8,10 @@ INSERT INTO hostile VALUES ('<script>document.title = "hit"</script>'), ('"><img
     (U&'\05E9\05DC\05D5\05DD 1'), (U&'user\202Egnp.exe'), (U&'a\2066b');
 SELECT count(snowflake_ids.segment_create(name)) FROM hostile;
 SELECT count(snowflake_ids.segment_create('shop ' || n, step => 100)) FROM generate_series(1, 189) AS n;
-SELECT snowflake_ids.segment_create('vouchers', step => 100, max_value => 60000);
+SELECT snowflake_ids.segment_create('vouchers', step => 100, max_value => 30000);
 SELECT count(segment_nextval(name)) FROM hostile;
 SELECT count(segment_nextval('vouchers')) FROM generate_series(1, 30000);
+DO $$ BEGIN PERFORM segment_nextval('vouchers'); EXCEPTION WHEN sequence_generator_limit_exceeded THEN END $$;
 
 SELECT snowflake_ids.generator_create('<b>web</b>', 'javascript');
 SELECT snowflake_ids.generator_create('reports', 'sonyflake');

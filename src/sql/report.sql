@@ -169,7 +169,7 @@ BEGIN
         'trouble', (SELECT coalesce(jsonb_agg(a), '[]') FROM snowflake_ids.attention AS a),
         'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(),
             'address', host(inet_server_addr()), 'port', current_setting('port')::integer,
-            'role', current_user, 'postgres', current_setting('server_version'),
+            'role', current_user, 'sees_all', pg_has_role('pg_read_all_stats', 'USAGE'), 'postgres', current_setting('server_version'),
             'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
             'system_identifier', snowflake_ids_internal.system_identifier()::text, 'timeline', snowflake_ids_internal.timeline(),
             'is_standby', pg_is_in_recovery()));

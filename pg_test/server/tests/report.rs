@@ -55,7 +55,7 @@ fn a_quiet_server_is_well_and_says_what_it_has(server: &mut Server) -> Result<()
         from snowflake_ids.report() as r";
     let told: String = client.one(report)?;
     assert_eq!(told, "shop_1 ready invoices web of_customer public.numbers 1");
-    says(&page(&mut client)?, &["shop_1", "invoices", "public.numbers"])
+    says(&page(&mut client)?, &["shop_1", "invoices", "public.numbers", "\"sees_all\": true"])
 }
 
 /// The columns of a view, some of them replaced by other values.
@@ -232,6 +232,7 @@ fn restricted_tags_show_to_those_who_may_see_them(server: &mut Server) -> Result
     )?;
     let seen = page(&mut client)?;
     ensure!(seen.contains("\"open\"") && !seen.contains("payments"), "{seen}");
+    says(&seen, &["\"sees_all\": false"])?;
     client.run("set role clerk")?;
     says(&page(&mut client)?, &["\"open\"", "\"payments\""])
 }

@@ -145,6 +145,10 @@ ROLLBACK;
 SELECT place, sql, stock, CASE WHEN ours <> stock THEN ours END AS ours FROM compare() ORDER BY place;
 SELECT sequence, tag, last_id > 0 AS goes_on FROM snowflake_ids.sequence_status ORDER BY sequence::text;
 RESET client_min_messages;
+-- Each row takes one id, also where an ignored value is DEFAULT.
+CREATE TABLE counted (id bigint GENERATED ALWAYS AS IDENTITY);
+SELECT snowflake_ids.attach('counted', 'id', 'segment', tag => 'ours.counted');
+INSERT INTO counted OVERRIDING USER VALUE VALUES (77), (DEFAULT), (DEFAULT) RETURNING id;
 -- A statement that is undone leaves what was.
 CREATE TABLE undone (id bigint GENERATED ALWAYS AS IDENTITY);
 SELECT snowflake_ids.attach('undone', 'id');

@@ -322,7 +322,10 @@ unsafe fn record_columns(columns: *mut pg_sys::List, write: Write, row: WrittenR
                 let name = || pg_sys::get_attname(row.table, number, true);
                 match stored(*identity, write, is_default) {
                     Ok(Stored::Written) => {}
-                    Ok(Stored::Default) => *slot = default_of(row.table, number).cast(),
+                    Ok(Stored::Default) => {
+                        each_value(slot, row.tables, |value| take_no_id(value, row.targets));
+                        *slot = default_of(row.table, number).cast();
+                    }
                     Err(error) => raise(report(error.of(CStr::from_ptr(name()).to_string_lossy()))),
                 }
             }
@@ -356,6 +359,21 @@ unsafe fn each_value(
             if let Some(value) = nodes::<c_void>(*row).get_mut(cell) {
                 work(value);
             }
+        }
+    }
+}
+
+/// Replaces a value that creates an id by NULL, because the value is ignored.
+///
+/// # Safety
+/// The slot holds a node or null. The new node is allocated in the planner's memory context.
+unsafe fn take_no_id(slot: *mut *mut c_void, targets: &Targets) {
+    // SAFETY: the slot holds an expression, because its value creates an id.
+    unsafe {
+        if gives_id(*unconverted(slot), targets) {
+            let value: *mut pg_sys::Node = (*slot).cast();
+            let (kind, modifier) = (pg_sys::exprType(value), pg_sys::exprTypmod(value));
+            *slot = pg_sys::makeNullConst(kind, modifier, pg_sys::exprCollation(value)).cast();
         }
     }
 }

@@ -59,6 +59,8 @@ pub enum Kind {
     InTransaction,
     /// The column takes no value but its default.
     GeneratedAlways,
+    /// The statement is none for such a column.
+    Syntax,
     /// A trigger calls its function at the wrong event, or with the wrong arguments.
     BadTrigger,
     /// A text is not in the expected encoding.

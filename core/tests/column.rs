@@ -1,6 +1,8 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
-use snowflake_ids_core::column::change::{Altered, Identity, Meaning, Stored, Write, meaning, stored};
+use snowflake_ids_core::column::change::{
+    Altered, BoundSequence, Identity, Meaning, SequenceChange, Stored, Write, meaning, stored,
+};
 use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{
@@ -613,13 +615,41 @@ fn a_former_identity_takes_the_values_that_an_identity_takes() {
 #[test]
 fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
     let of = |altered, is_dropped| {
-        let Meaning { drops, is_written, binds } = meaning(altered, is_dropped);
+        let Meaning { drops, is_written, binds } = meaning(altered, is_dropped).expect("allowed");
         (drops, is_written, binds)
     };
     assert_eq!(of(Altered::Dropped, false), (true, false, false));
     assert_eq!(of(Altered::Added, false), (true, true, true));
     assert_eq!(of(Altered::Added, true), (false, true, false), "after DROP IDENTITY it is a new identity");
     assert_eq!(of(Altered::Set, false), (false, false, false));
+    assert_eq!(meaning(Altered::Default, false), None);
+    assert_eq!(of(Altered::Default, true), (false, true, false), "after DROP IDENTITY it is a plain column");
+}
+
+#[test]
+fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
+    let (column, plain) = (Column { is_identity: true, ..column(TABLE) }, serial());
+    let checked = |change: SequenceChange, owner, is_former| {
+        let refused = change.check(&BoundSequence { name: "s.q", max: i64::MAX, owner, is_former });
+        refused.map_err(|error| {
+            assert!(error.hint().is_some(), "{error}");
+            (error.kind(), error.to_string())
+        })
+    };
+    let narrow = SequenceChange { base: Some(Base::Integer), ..SequenceChange::default() };
+    let given = SequenceChange { gives_away: true, ..SequenceChange::default() };
+    let ends = |max| SequenceChange { max: Some(max), ..SequenceChange::default() };
+    assert!(given.is_any() && !SequenceChange::default().is_any());
+    let cannot_end = |most| Err((Kind::NotReady, format!("bound sequence \"s.q\" cannot end at {most}")));
+    let narrowed = "column \"id\" of relation \"s.t10\" cannot be of type integer".to_owned();
+    assert_eq!(checked(narrow, Some(&column), false), Err((Kind::NotReady, narrowed)));
+    assert_eq!(checked(narrow, Some(&plain), false), cannot_end(i32::MAX.into()));
+    assert_eq!(checked(narrow, None, false), cannot_end(i32::MAX.into()));
+    assert_eq!(checked(ends(1_000), None, false), cannot_end(1_000));
+    assert_eq!(checked(ends(i64::MAX), None, false), Ok(()));
+    assert_eq!(checked(given, Some(&plain), false), Ok(()));
+    let linked = "cannot change ownership of identity sequence".to_owned();
+    assert_eq!(checked(given, Some(&plain), true), Err((Kind::Unsupported, linked)));
 }
 
 fn known() -> KnownTag {

@@ -193,6 +193,13 @@ pub fn binding_of(sequence: Oid) -> Option<Binding> {
     believed(sequence, row)
 }
 
+/// Returns whether a sequence is bound. The caller has locked it. Only this transaction can have bound a sequence that this
+/// transaction created: if another transaction has locked the table of bindings, this one has not written to it. As
+/// [`binding_of`].
+pub fn is_bound(of: Oid) -> bool {
+    (!sequence::is_new(of) || matches!(row_at_once(of), Ok(Some(_)))) && binding_of(of).is_some()
+}
+
 /// Returns the tag or generator of a sequence that a call of nextval, currval or setval names. Does not wait for locks:
 /// while the table is locked, a sequence that does not stand at its end counts as not bound. Use [`binding_of`] for a
 /// sequence that this transaction has just altered, because that sequence may not stand at its end yet.

@@ -135,11 +135,7 @@ fn at_commit() {
 }
 
 pub fn altered(of: Oid) {
-    // Only this transaction can have bound a sequence that this transaction created. If another transaction has locked the
-    // table of bindings, this transaction has not written to that table, so the sequence is not bound.
-    if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
-        || cache::binding_of(of).is_none()
-    {
+    if !cache::is_bound(of) {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(error)));

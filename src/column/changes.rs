@@ -1,15 +1,17 @@
 //! ALTER TABLE on columns that take ids: the limit of a tag follows the column's type, and a type that cannot hold the ids is
-//! refused.
+//! refused. ALTER SEQUENCE on their sequences: what a bound sequence cannot be is refused.
 
 use super::facts::{self, own_functions};
 use crate::bound::cache;
+use crate::pg::relation::{self, Relation};
 use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
-use crate::pg::{redirect, relation};
+use crate::pg::{redirect, sequence};
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::column::change::{BoundSequence, SequenceChange};
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Column;
@@ -67,6 +69,29 @@ fn not_copied(relation: Oid, number: i16, sequence: Oid, is_plain: bool) -> Resu
     Ok(report(ColumnError::not_copied(&column, &sequence, is_plain)))
 }
 
+/// Refuses options of ALTER SEQUENCE that a bound sequence cannot have. The caller has locked the sequence.
+pub fn sequence_altering(of: Oid, change: SequenceChange) {
+    if let Some(tables) = SEGMENT.find().filter(|_| cache::is_bound(of)) {
+        let owner = sequence::owner(of);
+        owner.and_then(|(table, _)| Relation::find(table)).inspect(Relation::lock_to_read);
+        tables.as_owner(|| check_change(of, owner, change)).unwrap_or_else(|error| raise(error));
+    }
+}
+
+fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> Result<(), ErrorReport> {
+    let name = facts::name_of(of)?;
+    let facts = owner.map(|(table, number)| facts::of_column(table, &relation::column_name(table, number)));
+    let facts = facts.transpose()?;
+    let is_owner = |column: &&Column| owner.is_some_and(|(table, _)| column.table.oid == table.to_u32());
+    let bound = BoundSequence {
+        name: &name,
+        max: sequence::terms(of).map_or(i64::MAX, |terms| terms.max),
+        owner: facts.as_ref().and_then(|facts| facts.columns().iter().find(is_owner)),
+        is_former: owner.and_then(|(table, number)| cache::former_identity(table, number)) == Some(of),
+    };
+    change.check(&bound).map_err(report)
+}
+
 fn follow(relation: Oid, number: i16) -> Result<(), ErrorReport> {
     let found = COLUMN.all(&[relation.into(), number.into()], |row| {
         let is_ours = row.get::<bool>(2)?.unwrap_or(false);
@@ -105,5 +130,5 @@ fn follow_in_tag(relation: Oid, column: &Column, tag: &str) -> Result<(), ErrorR
 }
 
 fn narrowed(column: &Column) -> ErrorReport {
-    report(ColumnError::narrowed(column))
+    report(ColumnError::narrowed(column, column.base))
 }

@@ -1,14 +1,16 @@
-//! ALTER TABLE on the identity of a column that was one, and takes ids by its default now: DROP IDENTITY, ADD GENERATED, SET
-//! GENERATED, and the options of its sequence. The subcommands are changed on a copy of the statement.
+//! ALTER TABLE on a column that was an identity, and takes ids by its default now: DROP IDENTITY, ADD GENERATED, SET GENERATED,
+//! the options of its sequence, SET DEFAULT and DROP DEFAULT. The subcommands are changed on a copy of the statement. ALTER
+//! SEQUENCE on a bound sequence.
 
 use super::per_process::PerProcess;
 use super::report::{raise, report};
 use super::{sequence, transaction};
 use pgrx::{PgList, pg_guard, pg_sys};
-use snowflake_ids_core::column::change::{Altered, meaning};
+use snowflake_ids_core::column::change::{Altered, SequenceChange, meaning};
 use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::Base;
 use std::cell::RefCell;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
 /// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
@@ -18,6 +20,8 @@ pub struct IdentityWatch {
     pub is_any: fn() -> bool,
     /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
     pub sequence_of: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    /// ALTER SEQUENCE is about to change this sequence, which it has locked. Fails if the sequence is bound, and cannot be so.
+    pub sequence_altering: fn(pg_sys::Oid, SequenceChange),
     /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
     pub set: fn(pg_sys::Oid, u8),
     /// ADD GENERATED has made a former identity an identity again. The arguments are its former sequence and its new one.
@@ -92,7 +96,11 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
                 new.push(command);
                 continue;
             };
-            let meaning = meaning(*altered, dropped.contains(of));
+            let Some(meaning) = meaning(*altered, dropped.contains(of)) else {
+                let name = |name| CStr::from_ptr(name).to_string_lossy().into_owned();
+                let (attribute, table) = (name((*command).name), name((*(*alter).relation).relname));
+                raise(report(ColumnError::IsIdentity { attribute, table }));
+            };
             if meaning.drops {
                 drop_sequence(*of);
                 dropped.push(*of);
@@ -121,8 +129,72 @@ fn altered(command: pg_sys::AlterTableType::Type) -> Option<Altered> {
         pg_sys::AlterTableType::AT_DropIdentity => Some(Altered::Dropped),
         pg_sys::AlterTableType::AT_AddIdentity => Some(Altered::Added),
         pg_sys::AlterTableType::AT_SetIdentity => Some(Altered::Set),
+        pg_sys::AlterTableType::AT_ColumnDefault => Some(Altered::Default),
         _ => None,
     }
+}
+
+// pgrx declares the function in a form that is no callback.
+unsafe extern "C-unwind" {
+    fn RangeVarCallbackOwnsRelation(
+        relation: *const pg_sys::RangeVar,
+        oid: pg_sys::Oid,
+        old_oid: pg_sys::Oid,
+        arg: *mut c_void,
+    );
+}
+
+/// Checks an ALTER SEQUENCE before it runs.
+///
+/// # Safety
+/// The statement is an ALTER SEQUENCE, and the caller is within a transaction.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn check_sequence(
+    statement: *mut pg_sys::AlterSeqStmt,
+    watch: &IdentityWatch,
+) {
+    // SAFETY: the caller passes a valid statement.
+    unsafe {
+        let change = change((*statement).options);
+        if !change.is_any() || !(watch.is_any)() {
+            return;
+        }
+        // As the server does it: checks the owner, and holds the lock until the transaction ends.
+        let sequence = pg_sys::RangeVarGetRelidExtended(
+            (*statement).sequence,
+            pg_sys::ShareRowExclusiveLock.cast_signed(),
+            pg_sys::RVROption::RVR_MISSING_OK,
+            Some(RangeVarCallbackOwnsRelation),
+            null_mut(),
+        );
+        if sequence::is_sequence(sequence) {
+            (watch.sequence_altering)(sequence, change);
+        }
+    }
+}
+
+/// # Safety
+/// The list holds options of a sequence.
+unsafe fn change(options: *mut pg_sys::List) -> SequenceChange {
+    let mut change = SequenceChange::default();
+    // SAFETY: the list holds options, whose names end with a zero byte.
+    unsafe {
+        for option in PgList::<pg_sys::DefElem>::from_pg(options).iter_ptr() {
+            match CStr::from_ptr((*option).defname).to_bytes() {
+                b"as" => {
+                    change.base = match pg_sys::typenameTypeId(null_mut(), pg_sys::defGetTypeName(option)) {
+                        pg_sys::INT2OID => Some(Base::Smallint),
+                        pg_sys::INT4OID => Some(Base::Integer),
+                        _ => None,
+                    }
+                }
+                b"maxvalue" if !(*option).arg.is_null() => change.max = Some(pg_sys::defGetInt64(option)),
+                b"owned_by" => change.gives_away = true,
+                _ => {}
+            }
+        }
+    }
+    change
 }
 
 /// Drops a sequence as the server drops that of an identity. Fails if another default uses it.
@@ -169,7 +241,10 @@ pub(super) fn follow(first: usize, watch: &IdentityWatch, sequence_altered: fn(p
             Later::Set(sequence, letter) => (watch.set)(sequence, letter),
             Later::Options(sequence, options) => {
                 // SAFETY: the options are those of the statement.
-                unsafe { alter_sequence(sequence, options) };
+                unsafe {
+                    (watch.sequence_altering)(sequence, change(options));
+                    alter_sequence(sequence, options);
+                };
                 sequence_altered(sequence);
             }
             Later::Added(former, table, number) => {

@@ -77,6 +77,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::InUse => Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
         Kind::InTransaction => Code::ERRCODE_ACTIVE_SQL_TRANSACTION,
         Kind::GeneratedAlways => Code::ERRCODE_GENERATED_ALWAYS,
+        Kind::Syntax => Code::ERRCODE_SYNTAX_ERROR,
         Kind::BadTrigger => Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         Kind::OtherEncoding => Code::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
         Kind::LacksCharacter => Code::ERRCODE_UNTRANSLATABLE_CHARACTER,

@@ -293,6 +293,10 @@ unsafe extern "C-unwind" fn on_utility(
         let statement = match WATCH.get() {
             Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
             Some(watch) if copies_in => copying::begun(statement, &watch.copies),
+            Some(watch) if alters => {
+                identity::check_sequence(node.cast_mut().cast(), &watch.identities);
+                statement
+            }
             _ => statement,
         };
         let subcommand = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;

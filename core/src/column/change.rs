@@ -2,6 +2,7 @@
 //! column that was GENERATED ALWAYS still refuses values, and OVERRIDING means what it meant.
 
 use super::error::ColumnError;
+use super::facts::{Base, Column};
 
 /// The kind of identity that a column was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Refused {
     }
 }
 
-/// A subcommand of ALTER TABLE on the identity of a column that was one.
+/// A subcommand of ALTER TABLE on a column that was an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Altered {
     /// DROP IDENTITY.
@@ -76,6 +77,8 @@ pub enum Altered {
     Added,
     /// SET GENERATED, and SET or RESTART of the sequence.
     Set,
+    /// SET DEFAULT and DROP DEFAULT.
+    Default,
 }
 
 /// The meaning of such a subcommand.
@@ -89,12 +92,65 @@ pub struct Meaning {
     pub binds: bool,
 }
 
-/// Returns the meaning of a subcommand. `is_dropped` is true if the same statement has dropped the identity before.
-pub const fn meaning(altered: Altered, is_dropped: bool) -> Meaning {
+/// Returns the meaning of a subcommand; None if it is refused. `is_dropped` is true if the same statement has dropped the identity
+/// before.
+pub const fn meaning(altered: Altered, is_dropped: bool) -> Option<Meaning> {
     let adds = matches!(altered, Altered::Added);
-    Meaning {
-        drops: !is_dropped && !matches!(altered, Altered::Set),
-        is_written: adds,
-        binds: adds && !is_dropped,
+    match altered {
+        Altered::Default if !is_dropped => None,
+        Altered::Default | Altered::Set => {
+            Some(Meaning { drops: false, is_written: matches!(altered, Altered::Default), binds: false })
+        }
+        Altered::Dropped | Altered::Added => {
+            Some(Meaning { drops: !is_dropped, is_written: adds, binds: adds && !is_dropped })
+        }
+    }
+}
+
+/// The options of ALTER SEQUENCE that no bound sequence takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceChange {
+    /// AS, with another type than bigint.
+    pub base: Option<Base>,
+    /// MAXVALUE.
+    pub max: Option<i64>,
+    /// OWNED BY.
+    pub gives_away: bool,
+}
+
+/// A bound sequence that ALTER SEQUENCE meets.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundSequence<'a> {
+    /// The name, as `regclass` prints it.
+    pub name: &'a str,
+    /// The highest number, at which the sequence stands.
+    pub max: i64,
+    /// The column that owns the sequence.
+    pub owner: Option<&'a Column>,
+    /// True if this column was an identity.
+    pub is_former: bool,
+}
+
+impl SequenceChange {
+    /// Returns whether a bound sequence may refuse the change.
+    pub fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Fails if the change is refused.
+    ///
+    /// # Errors
+    /// [`ColumnError::IdentitySequence`], [`ColumnError::Narrowed`] or [`ColumnError::SequenceEnds`].
+    pub fn check(&self, bound: &BoundSequence<'_>) -> Result<(), ColumnError> {
+        let sequence = bound.name.to_owned();
+        match (bound.owner, self.base) {
+            (Some(owner), _) if self.gives_away && bound.is_former => {
+                return Err(ColumnError::IdentitySequence { sequence, table: owner.table.name.clone() });
+            }
+            (Some(owner), Some(base)) if owner.is_identity => return Err(ColumnError::narrowed(owner, base)),
+            _ => {}
+        }
+        let most = self.base.map_or(i64::MAX, Base::maximum).min(self.max.unwrap_or(i64::MAX));
+        if most < bound.max { Err(ColumnError::SequenceEnds { sequence, most }) } else { Ok(()) }
     }
 }

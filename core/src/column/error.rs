@@ -1,7 +1,7 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
 use super::default::{of_generator, of_tag, quoted};
-use super::facts::{Binding, Column, Sequence};
+use super::facts::{Base, Binding, Column, Sequence};
 use crate::error::Explain;
 
 /// Reason why a column is refused. Each message names what it is about.
@@ -212,6 +212,29 @@ pub enum ColumnError {
         hint = "Leave the column out, or set it to DEFAULT."
     )]
     GivenUpdate(String),
+    #[error("column \"{attribute}\" of relation \"{table}\" is an identity column")]
+    #[explain(
+        Syntax,
+        detail = "It takes ids of snowflake_ids, and was an identity.",
+        hint = "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY, or detach the column."
+    )]
+    IsIdentity { attribute: String, table: String },
+    #[error("cannot change ownership of identity sequence")]
+    #[explain(
+        Unsupported,
+        detail = "Sequence \"{sequence}\" is linked to table \"{table}\".",
+        hint = "First detach the column, or unbind the sequence: SELECT snowflake_ids.unbind_sequence({});",
+        quoted(sequence)
+    )]
+    IdentitySequence { sequence: String, table: String },
+    #[error("bound sequence \"{sequence}\" cannot end at {most}")]
+    #[explain(
+        NotReady,
+        detail = "Its numbers are ids of snowflake_ids, which may be higher.",
+        hint = "First SELECT snowflake_ids.unbind_sequence({});",
+        quoted(sequence)
+    )]
+    SequenceEnds { sequence: String, most: i64 },
     #[error("no ids are left for segment tag \"{tag}\"")]
     #[explain(
         Exhausted,
@@ -295,10 +318,14 @@ impl ColumnError {
     }
 
     /// Returns the error for a column whose new type cannot hold its ids.
-    pub fn narrowed(column: &Column) -> Self {
+    pub fn narrowed(column: &Column, base: Base) -> Self {
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
-        let (type_name, most) = (column.type_name.clone(), column.base.maximum());
-        Self::Narrowed { attribute, table, type_name, most }
+        let type_name = match base {
+            _ if base == column.base => column.type_name.clone(),
+            Base::Smallint => "smallint".to_owned(),
+            _ => "integer".to_owned(),
+        };
+        Self::Narrowed { attribute, table, type_name, most: base.maximum() }
     }
 }
 

@@ -74,6 +74,8 @@ pub extern "C-unwind" fn _PG_init() {
         identities: pg::identity::IdentityWatch {
             is_any: bound::cache::is_any_bound,
             sequence_of: bound::cache::former_identity,
+            all_of: bound::cache::identities_at_once,
+            liked: column::changes::liked,
             sequence_altering: column::changes::sequence_altering,
             set: bound::changes::identity_set,
             added: bound::changes::identity_added,

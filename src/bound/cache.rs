@@ -170,6 +170,11 @@ fn identities(table: Oid) -> Identities {
     found
 }
 
+/// Does the same as [`identities`] if any sequence may be bound.
+pub fn identities_at_once(table: Oid) -> Identities {
+    if targets_at_once().is_some() { identities(table) } else { Identities::default() }
+}
+
 /// Returns the sequence of a column that was an identity, and creates ids in its default. As [`identities`].
 pub fn former_identity(table: Oid, column: i16) -> Option<Oid> {
     let is_former = identities(table).iter().any(|(of, _)| *of == column);

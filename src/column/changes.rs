@@ -7,7 +7,7 @@ use crate::pg::relation::{self, Relation};
 use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
-use crate::pg::{redirect, sequence};
+use crate::pg::{extension, redirect, sequence};
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -16,7 +16,7 @@ use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Column;
 use snowflake_ids_core::column::verdict::{ids_of, new_limit};
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 /// The name of a column with a default or an identity, whether the default calls a function of this extension, and a sequence
 /// of the column; a row for each sequence. Reads no table of this extension, which somebody may have locked.
@@ -36,9 +36,20 @@ static COLUMN: Statement = Statement::new(concat!(
      WHERE a.attrelid = $1 AND a.attnum = $2 AND (a.atthasdef OR a.attidentity <> '') AND a.attgenerated = ''",
 ));
 
+static LIKE: Statement = Statement::new("SELECT snowflake_ids_internal.attach_like($1, $2, $3)");
+
 static LIMIT: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, NULL, NULL, NULL, NULL, NULL, $2, NULL, NULL, NULL)",
 );
+
+/// Makes a column of a new table an identity like a former identity, and attaches it to the same tag or generator.
+pub fn liked(relation: Oid, attribute: &CStr, sequence: Oid) {
+    if extension::keep() {
+        let attribute = TextOut::of_bytes(attribute.to_bytes());
+        let liked = LIKE.run(&[relation.into(), attribute.into(), sequence.into()]);
+        liked.unwrap_or_else(|error| raise(spi(error)));
+    }
+}
 
 /// Adapts the limit of a column's tag to the column's type.
 pub fn column_altered(relation: Oid, number: c_int) {

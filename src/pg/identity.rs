@@ -1,16 +1,17 @@
 //! ALTER TABLE on a column that was an identity, and takes ids by its default now: DROP IDENTITY, ADD GENERATED, SET GENERATED,
-//! the options of its sequence, SET DEFAULT and DROP DEFAULT. The subcommands are changed on a copy of the statement. ALTER
-//! SEQUENCE on a bound sequence.
+//! the options of its sequence, SET DEFAULT and DROP DEFAULT; CREATE TABLE ... (LIKE ... INCLUDING IDENTITY) of such a column. The
+//! statements are changed on a copy. ALTER SEQUENCE on a bound sequence.
 
 use super::per_process::PerProcess;
+use super::redirect::Identities;
 use super::report::{raise, report};
-use super::{sequence, transaction};
+use super::{relation, sequence, transaction};
 use pgrx::{PgList, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Altered, SequenceChange, meaning};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Base;
 use std::cell::RefCell;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
 
 /// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
@@ -20,6 +21,10 @@ pub struct IdentityWatch {
     pub is_any: fn() -> bool,
     /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
     pub sequence_of: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    /// Returns the former identities of a table that the caller has locked.
+    pub all_of: fn(pg_sys::Oid) -> Identities,
+    /// CREATE TABLE has made this table, whose column of this name is like the former identity with this sequence.
+    pub liked: fn(pg_sys::Oid, &CStr, pg_sys::Oid),
     /// ALTER SEQUENCE is about to change this sequence, which it has locked. Fails if the sequence is bound, and cannot be so.
     pub sequence_altering: fn(pg_sys::Oid, SequenceChange),
     /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
@@ -34,6 +39,8 @@ enum Later {
     Added(pg_sys::Oid, pg_sys::Oid, i16),
     /// The kind of identity is another one.
     Set(pg_sys::Oid, u8),
+    /// The column of this name in the new table of this name is like the former identity with this sequence.
+    Liked(CString, CString, pg_sys::Oid),
     /// The sequence gets these options.
     Options(pg_sys::Oid, *mut pg_sys::List),
 }
@@ -120,6 +127,55 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
             }
         }
         (*alter).cmds = new.into_pg();
+        statement
+    }
+}
+
+/// Looks up the former identities that a CREATE TABLE copies. Returns the statement, or a copy of it that names the schemas of the
+/// tables that it copies.
+///
+/// # Safety
+/// The statement is a CREATE TABLE, and the caller is within a transaction.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn like(
+    statement: *mut pg_sys::PlannedStmt,
+    watch: &IdentityWatch,
+) -> *mut pg_sys::PlannedStmt {
+    let identity = pg_sys::TableLikeOption::CREATE_TABLE_LIKE_IDENTITY;
+    // SAFETY: the caller passes a valid statement; the tag of a node names its struct. The copy belongs to the current memory
+    // context, which outlives the statement.
+    unsafe {
+        let likes = |create: *mut pg_sys::CreateStmt| {
+            let elements = PgList::<pg_sys::Node>::from_pg((*create).tableElts);
+            let clauses =
+                elements.iter_ptr().filter(|element| (**element).type_ == pg_sys::NodeTag::T_TableLikeClause);
+            let clauses = clauses.map(|clause| clause.cast::<pg_sys::TableLikeClause>());
+            clauses.filter(|clause| (**clause).options & identity != 0).collect::<Vec<_>>()
+        };
+        if likes((*statement).utilityStmt.cast()).is_empty() || !(watch.is_any)() {
+            return statement;
+        }
+        let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
+        let create: *mut pg_sys::CreateStmt = (*statement).utilityStmt.cast();
+        let made = CStr::from_ptr((*(*create).relation).relname).to_owned();
+        for clause in likes(create) {
+            // As the server does it: locks the table before it checks rights.
+            let (lock, missing_ok) =
+                (pg_sys::AccessShareLock.cast_signed(), pg_sys::RVROption::RVR_MISSING_OK);
+            let table =
+                pg_sys::RangeVarGetRelidExtended((*clause).relation, lock, missing_ok, None, null_mut());
+            if table == pg_sys::InvalidOid {
+                continue;
+            }
+            (*(*clause).relation).schemaname = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
+            for (number, _) in (watch.all_of)(table).iter() {
+                let name = pg_sys::get_attname(table, *number, true);
+                if let Some(sequence) = (watch.sequence_of)(table, *number).filter(|_| !name.is_null()) {
+                    let name = CStr::from_ptr(name).to_owned();
+                    LATER.borrow_mut().push(Later::Liked(made.clone(), name, sequence));
+                }
+            }
+        }
         statement
     }
 }
@@ -231,7 +287,12 @@ unsafe fn set(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
 }
 
 /// Does what follows a statement.
-pub(super) fn follow(first: usize, watch: &IdentityWatch, sequence_altered: fn(pg_sys::Oid)) {
+pub(super) fn follow(
+    first: usize,
+    created: &[pg_sys::Oid],
+    watch: &IdentityWatch,
+    sequence_altered: fn(pg_sys::Oid),
+) {
     let mut all = LATER.take();
     let own = all.split_off(first.min(all.len()));
     LATER.replace(all);
@@ -239,6 +300,12 @@ pub(super) fn follow(first: usize, watch: &IdentityWatch, sequence_altered: fn(p
         transaction::see_own_changes();
         match later {
             Later::Set(sequence, letter) => (watch.set)(sequence, letter),
+            Later::Liked(name, column, sequence) => {
+                let is_it = |table: &&pg_sys::Oid| relation::name(**table).is_some_and(|of| of == name);
+                if let Some(table) = created.iter().find(is_it) {
+                    (watch.liked)(*table, &column, sequence);
+                }
+            }
             Later::Options(sequence, options) => {
                 // SAFETY: the options are those of the statement.
                 unsafe {

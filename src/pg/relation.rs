@@ -4,7 +4,7 @@ use super::role::{self, RoleSettings};
 use super::text::TextOut;
 use super::{extension, relcache, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::num::NonZeroUsize;
 use std::ptr::null_mut;
 
@@ -184,6 +184,15 @@ pub fn has_defaults(table: pg_sys::Oid) -> bool {
         constraints.is_some_and(|constraints| constraints.num_defval > 0)
     };
     relcache::with_entry(table, has_defaults).unwrap_or(false)
+}
+
+/// Returns the name of a relation; None if there is none. Call only within a transaction.
+pub(super) fn name(relation: pg_sys::Oid) -> Option<CString> {
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
+    unsafe {
+        let name = pg_sys::get_rel_name(relation);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
+    }
 }
 
 /// Returns the name of a column; empty if there is none. Call only within a transaction.

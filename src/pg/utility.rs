@@ -275,16 +275,17 @@ unsafe extern "C-unwind" fn on_utility(
         let copies_in = is_node(node, pg_sys::NodeTag::T_CopyStmt) && (*copy).is_from;
         let after = After::of(node);
         let alters = after == After::AlterSequence;
-        let creates = after == After::CreateColumns && watches_columns();
+        let is_create = is_node(node, pg_sys::NodeTag::T_CreateStmt);
+        let watched = after == After::CreateColumns && watches_columns();
         let types = after == After::ChangeTypes;
         let alters_columns = is_node(node, pg_sys::NodeTag::T_AlterTableStmt);
-        if copies_in || alters || creates || types || alters_columns {
+        if copies_in || alters || watched || is_create || types || alters_columns {
             transaction::watch(&AFTER_ERRORS);
         }
         let persistence = if alters_columns { Persistence::of(node.cast()) } else { Persistence::Stays };
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
-        CREATES.set(creates);
+        CREATES.set(watched);
         TYPES.set(types);
         ALTERS_COLUMNS.set(alters_columns);
         if prepares(node) {
@@ -292,6 +293,7 @@ unsafe extern "C-unwind" fn on_utility(
         }
         let statement = match WATCH.get() {
             Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
+            Some(watch) if is_create => identity::like(statement, &watch.identities),
             Some(watch) if copies_in => copying::begun(statement, &watch.copies),
             Some(watch) if alters => {
                 identity::check_sequence(node.cast_mut().cast(), &watch.identities);
@@ -299,6 +301,9 @@ unsafe extern "C-unwind" fn on_utility(
             }
             _ => statement,
         };
+        if is_create && identity::later() > first_later {
+            CREATES.set(true);
+        }
         let subcommand = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
@@ -480,7 +485,9 @@ fn follow_with(watch: &Watch, after: After, first_changed: usize, first_later: u
             let own = changed.split_off(first_changed.min(changed.len()));
             CHANGED.replace(changed);
             transaction::see_own_changes();
-            identity::follow(first_later, &watch.identities, watch.sequence_altered);
+            let is_table = |of: &&(Change, pg_sys::Oid, c_int)| of.0 == Change::Created && of.2 == 0;
+            let created: Vec<_> = own.iter().filter(is_table).map(|of| of.1).collect();
+            identity::follow(first_later, &created, &watch.identities, watch.sequence_altered);
             for (change, relation, column) in own {
                 match change {
                     Change::Created => (watch.columns_created)(relation, column),

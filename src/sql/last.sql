@@ -121,7 +121,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attach_like,
+    snowflake_ids_internal.attention,
     snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_check_connection, snowflake_ids_internal.audit_connect,
     snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type,
     snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.copied_at, snowflake_ids_internal.copies_look_alike,

@@ -197,6 +197,34 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
+-- Makes a column of a new table an identity with the options of a former identity, whose sequence is given, and attaches the column
+-- to the same tag or generator. A temporary sequence cannot be bound, and a role that does not manage tags binds none: there the
+-- column only gets the default. DDL of every role calls this function.
+CREATE FUNCTION snowflake_ids_internal.attach_like(relation regclass, attribute name, sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+BEGIN
+    IF (SELECT c.relpersistence = 't' FROM pg_class c WHERE c.oid = relation)
+        OR NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        PERFORM snowflake_ids_internal.as_owner(relation,
+            format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, attribute, pg_get_expr(f.adbin, f.adrelid)))
+        FROM pg_depend d JOIN pg_attrdef f ON f.adrelid = d.refobjid AND f.adnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a';
+        RETURN;
+    END IF;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = attach_like.sequence;
+    PERFORM snowflake_ids_internal.as_owner(relation, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, attribute));
+    PERFORM snowflake_ids_internal.as_owner(relation, format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (%s %s)',
+        relation, attribute, CASE bound.identity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+        format('INCREMENT BY %s MINVALUE %s START WITH %s CACHE %s', s.seqincrement, s.seqmin, s.seqstart, s.seqcache),
+        'MAXVALUE ' || nullif(s.seqmax, 9223372036854775807)))
+    FROM pg_sequence s WHERE s.seqrelid = attach_like.sequence;
+    PERFORM snowflake_ids.attach(relation, attribute, CASE WHEN bound.tag IS NULL THEN 'snowflake' ELSE 'segment' END, bound.tag,
+        generator => bound.generator);
+END
+$$;
+
 -- Attaches a new column, or, with number 0, all columns of a new table, if they have a sequence of their own. With kind bound,
 -- binds the sequence instead. DDL of every role calls this function.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
@@ -217,7 +245,10 @@ BEGIN
             JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
                 AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+            LEFT JOIN pg_attrdef f ON f.adrelid = c.oid AND f.adnum = a.attnum
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+            -- The copy of a former identity takes its ids already.
+            AND pg_get_expr(f.adbin, f.adrelid) ~ '^(snowflake|segment)_nextval' IS NOT TRUE
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
             -- Extensions also create tables at run time, in schemas of their own.
             AND NOT EXISTS (SELECT FROM pg_depend e

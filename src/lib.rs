@@ -60,6 +60,7 @@ pub extern "C-unwind" fn _PG_init() {
         database_created: process::forget_database,
         database_dropped: process::leave_database,
         sequence_dropped: bound::changes::sequence_dropped,
+        default_dropped: bound::changes::default_dropped,
         preparing: store::replayed::preparing,
         setval_called: bound::changes::setval_called,
         sequence_altered: bound::changes::altered,

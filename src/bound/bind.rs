@@ -17,12 +17,14 @@ use crate::store::tables::SEQUENCE_BINDING;
 use crate::tag::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
+use serde_json::Value as Json;
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::tag::LeftTag;
 
 static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
 static LEFT: Statement = Statement::new(
-    "SELECT l.tag FROM snowflake_ids_internal.tags_left(ARRAY(SELECT f.tag FROM snowflake_ids_internal.sequence_forget_dropped() AS f)) AS l (tag)",
+    "SELECT l.tag FROM snowflake_ids_internal.tags_left(ARRAY(SELECT f.tag FROM snowflake_ids_internal.sequence_forget_dropped() AS f
+         UNION ALL SELECT pg_catalog.json_array_elements_text($1::pg_catalog.json))) AS l (tag)",
 );
 static DROP_TAG: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
 static COUNT: Statement = Statement::new(
@@ -132,11 +134,12 @@ pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
-/// Removes the rows of dropped sequences, and the tags that go with them. Returns false if that would need a wait for a lock on
-/// the table.
-pub fn drop_left() -> bool {
+/// Removes the rows of dropped sequences, and the tags that go with them and with dropped columns, whose tags are given. Returns
+/// false if that would need a wait for a lock on the table.
+pub fn drop_left(tags: Vec<String>) -> bool {
+    let tags = TextOut::of(Json::from(tags).to_string()).unwrap_or_else(|| TextOut::of_bytes(b"[]"));
     at_once(|| {
-        let left = LEFT.all(&[], |row| row.get::<TextOut>(1))?;
+        let left = LEFT.all(&[tags.into()], |row| row.get::<TextOut>(1))?;
         for tag in left.into_iter().flatten() {
             let read: Result<LeftTag, _> = serde_json::from_str(&tag.to_utf8_lossy());
             if let Some(tag) = read.ok().filter(LeftTag::goes).and_then(|left| TextOut::of(left.tag)) {

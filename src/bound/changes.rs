@@ -7,7 +7,7 @@ use super::{bind, cache};
 use crate::pg::extension;
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::{Lock, Wait};
-use crate::pg::relation::Relation;
+use crate::pg::relation::{self, Relation, TaggedColumn};
 use crate::pg::relcache;
 use crate::pg::replication;
 use crate::pg::report::{raise, report, spi};
@@ -17,21 +17,23 @@ use crate::pg::tag_text::TagText;
 use crate::pg::transaction::{self, Hooks};
 use crate::settings;
 use crate::store::bound::Binding;
-use crate::store::tables::SEQUENCE_BINDING;
+use crate::store::tables::{SEGMENT, SEQUENCE_BINDING};
 use crate::tag::error::SegmentError;
 use crate::tag::privilege;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use snowflake_ids_core::column::error::Obstacle;
 use snowflake_ids_core::tag::privilege::Action;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
 static ATTACH: Statement = Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)");
 static RESTART: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)");
 
-/// True if this transaction has dropped a sequence that may have been bound.
+/// True if this transaction has dropped a sequence that may have been bound, or a default that took ids of a tag.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// The columns of these defaults.
+static UNTAGGED: PerProcess<RefCell<Vec<TaggedColumn>>> = PerProcess::new(RefCell::new(Vec::new()));
 /// True if this transaction may have applied a publisher's TRUNCATE.
 static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -44,6 +46,7 @@ static AT_COMMIT: Hooks = Hooks {
     committed: cache::committed,
     ended: || {
         DROPS.set(false);
+        UNTAGGED.take();
         TRUNCATES.set(false);
         cache::ended();
     },
@@ -58,7 +61,19 @@ pub fn sequence_dropped(of: Oid) {
     }
 }
 
-/// Returns whether the transaction has dropped a sequence that may have been bound, and the row of its binding may remain.
+/// Records that a default is dropped. Its tag goes with its column.
+pub fn default_dropped(of: Oid) {
+    if SEGMENT.find().is_some()
+        && let Some(column) = relation::tagged_column(of)
+        && let Ok(mut columns) = UNTAGGED.try_borrow_mut()
+    {
+        columns.push(column);
+        DROPS.set(true);
+    }
+}
+
+/// Returns whether the transaction has dropped a sequence that may have been bound, and the row of its binding may remain, or a
+/// default that took ids of a tag.
 pub fn has_dropped() -> bool {
     DROPS.get()
 }
@@ -66,8 +81,12 @@ pub fn has_dropped() -> bool {
 /// Removes the rows of dropped sequences, and the tags that were made for their columns, so that a table that is made again
 /// begins anew. Leaves both if the table of bindings is locked, or if the transaction would not see that others have moved a tag.
 pub fn objects_dropped() {
-    if transaction::sees_new_commits() && bind::drop_left() {
-        DROPS.set(false);
+    if transaction::sees_new_commits() {
+        let mut columns = UNTAGGED.take();
+        columns.retain(TaggedColumn::is_gone);
+        if bind::drop_left(columns.into_iter().map(|column| column.tag.to_utf8_lossy()).collect()) {
+            DROPS.set(false);
+        }
     }
 }
 

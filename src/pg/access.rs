@@ -33,6 +33,7 @@ unsafe extern "C-unwind" fn on_access(
     }
     let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
+        pg_sys::AttrDefaultRelationId => access == pg_sys::ObjectAccessType::OAT_DROP,
         pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP || utility::TYPES.get(),
         pg_sys::ConstraintRelationId => {
             access == pg_sys::ObjectAccessType::OAT_POST_CREATE && utility::TYPES.get()
@@ -62,6 +63,7 @@ extern "C-unwind" fn notify(
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
+        (pg_sys::AttrDefaultRelationId, _) => (watch.default_dropped)(object),
         (pg_sys::TypeRelationId, Access::OAT_DROP) => extension::keep_columns_of(object),
         (pg_sys::TypeRelationId, Access::OAT_POST_CREATE | Access::OAT_POST_ALTER)
         | (pg_sys::ConstraintRelationId, _) => utility::record_type(class, object),

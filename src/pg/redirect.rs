@@ -4,7 +4,8 @@
 //! the server's functions.
 
 use super::report::{raise, report};
-use super::{relation, relcache, role, sequence};
+use super::text::TextOut;
+use super::{catalog, extension, relation, relcache, role, sequence};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
 use std::collections::BTreeSet;
@@ -436,6 +437,32 @@ pub(super) unsafe fn default_is(table: pg_sys::Oid, column: i16, call: *const pg
             (*of).funcid == (*call).funcid && pg_sys::equal((*of).args.cast(), (*call).args.cast())
         };
         is_node(value, pg_sys::NodeTag::T_FuncExpr) && same(value.cast())
+    }
+}
+
+/// Returns the tag that a default names; None if it is another default.
+///
+/// # Safety
+/// The pointer is a node or null. The caller is within a transaction.
+pub(super) unsafe fn tag_of(mut default: *mut c_void) -> Option<TextOut> {
+    // SAFETY: the tag of a node names its struct.
+    unsafe {
+        let call: *mut pg_sys::FuncExpr = (*unconverted(&raw mut default)).cast();
+        if !is_node(call.cast(), pg_sys::NodeTag::T_FuncExpr) {
+            return None;
+        }
+        let argument = *nodes::<pg_sys::Const>((*call).args).first()?;
+        if !is_node(argument.cast(), pg_sys::NodeTag::T_Const)
+            || (*argument).consttype != pg_sys::TEXTOID
+            || (*argument).constisnull
+        {
+            return None;
+        }
+        // Users may have functions of the same names.
+        extension::of_member(pg_sys::ProcedureRelationId, (*call).funcid)?;
+        let takes = catalog::function_name((*call).funcid)?.to_bytes().starts_with(b"segment_");
+        let tag = CStr::from_ptr(pg_sys::text_to_cstring((*argument).constvalue.cast_mut_ptr()));
+        takes.then(|| TextOut::of_bytes(tag.to_bytes()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::role::{self, RoleSettings};
 use super::text::TextOut;
-use super::{extension, relcache, tuple};
+use super::{extension, redirect, relcache, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::{CStr, CString};
 use std::num::NonZeroUsize;
@@ -207,6 +207,9 @@ pub fn column_name(table: pg_sys::Oid, column: i16) -> TextOut {
 /// OIDs of `pg_inherits`, and of its index on the child table.
 const INHERITS: u32 = 2611;
 const INHERITS_BY_TABLE: u32 = 2680;
+/// OIDs of `pg_attrdef`, and of its index on the OID.
+const DEFAULTS: u32 = 2604;
+const DEFAULTS_BY_OID: u32 = 2657;
 
 /// Returns the columns of the same name in the direct parents of a table. Call only within a transaction.
 pub fn columns_above(table: pg_sys::Oid, column: i16) -> Vec<(pg_sys::Oid, i16)> {
@@ -225,20 +228,76 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     const TABLE: i16 = 1;
     const PARENT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
     let mut found = Vec::new();
-    // SAFETY: the caller is within a transaction. The relation is closed again; the columns of a row are never null.
+    // SAFETY: the caller is within a transaction. The columns of a row are never null.
+    unsafe {
+        scan(INHERITS, INHERITS_BY_TABLE, TABLE, table, |row, columns| {
+            let parent = pgrx::htup::heap_getattr_raw(row, PARENT, columns);
+            found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
+        });
+    }
+    found
+}
+
+/// Calls `each` for the rows of a catalog whose key is this OID.
+///
+/// # Safety
+/// The caller is within a transaction. The index belongs to the catalog, and begins with the key.
+unsafe fn scan(
+    catalog: u32,
+    index: u32,
+    key: i16,
+    of: pg_sys::Oid,
+    mut each: impl FnMut(pg_sys::HeapTuple, pg_sys::TupleDesc),
+) {
+    // SAFETY: the relation is closed again.
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
-        let inherits = pg_sys::table_open(INHERITS.into(), lock);
-        let mut key = pg_sys::ScanKeyData::default();
+        let catalog = pg_sys::table_open(catalog.into(), lock);
+        let mut scanned = pg_sys::ScanKeyData::default();
         #[allow(clippy::cast_possible_truncation, reason = "the number of a strategy")]
         let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
-        pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
-        tuple::scan(inherits, INHERITS_BY_TABLE.into(), null_mut(), &mut [key], |row| {
-            let parent = pgrx::htup::heap_getattr_raw(row, PARENT, (*inherits).rd_att);
-            found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
+        pg_sys::ScanKeyInit(&raw mut scanned, key, equal, pg_sys::F_OIDEQ.into(), of.into());
+        tuple::scan(catalog, index.into(), null_mut(), &mut [scanned], |row| {
+            each(row, (*catalog).rd_att);
             true
         });
-        pg_sys::table_close(inherits, lock);
+        pg_sys::table_close(catalog, lock);
+    }
+}
+
+/// A column whose default takes ids of a tag.
+pub struct TaggedColumn {
+    pub table: pg_sys::Oid,
+    pub number: i16,
+    pub tag: TextOut,
+}
+
+impl TaggedColumn {
+    /// Returns whether the column has been dropped. Call only within a transaction.
+    pub fn is_gone(&self) -> bool {
+        // SAFETY: the caller is within a transaction. The type of a dropped column is no OID.
+        unsafe { pg_sys::get_atttype(self.table, self.number) == pg_sys::InvalidOid }
+    }
+}
+
+/// Returns the column that has the default with this OID, if it takes ids of a tag. Call only within a transaction.
+pub fn tagged_column(of: pg_sys::Oid) -> Option<TaggedColumn> {
+    const OID: i16 = 1;
+    const TABLE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+    let mut found = None;
+    // SAFETY: the caller is within a transaction. The columns of a row are never null.
+    unsafe {
+        scan(DEFAULTS, DEFAULTS_BY_OID, OID, of, |row, columns| {
+            let value = |number| pgrx::htup::heap_getattr_raw(row, number, columns);
+            let table = value(TABLE).and_then(|table| pg_sys::Oid::from_datum(table, false));
+            let number = value(TABLE.saturating_add(1)).and_then(|number| i16::from_datum(number, false));
+            let written = value(TABLE.saturating_add(2));
+            if let (Some(table), Some(number), Some(written)) = (table, number, written) {
+                let written = pg_sys::text_to_cstring(written.cast_mut_ptr());
+                let tag = redirect::tag_of(pg_sys::stringToNode(written));
+                found = tag.map(|tag| TaggedColumn { table, number, tag });
+            }
+        });
     }
     found
 }

@@ -62,9 +62,11 @@ pub struct Watch {
     pub database_dropped: fn(u32),
     /// Called when a sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
-    /// Returns whether dropped sequences may have left something. Must not fail.
+    /// Called when a default is being dropped. As `sequence_dropped`.
+    pub default_dropped: fn(pg_sys::Oid),
+    /// Returns whether dropped sequences and defaults may have left something. Must not fail.
     pub has_dropped: fn() -> bool,
-    /// A statement has dropped sequences.
+    /// A statement has dropped sequences or defaults.
     pub objects_dropped: fn(),
     /// Called before each call of the server's own `setval`.
     pub setval_called: fn(),

@@ -77,7 +77,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let increment = Increment::new(terms.increment)?.of_tag(cache::is_single(sequence));
     let number = match binding {
         Binding::Snowflake(generator) => {
-            let of = generator.map(|name| named::look_up(name.as_bytes())).transpose();
+            let of = generator.map_or_else(|| Ok(named::own()), |name| named::look_up(name.as_bytes()));
             let of = of.map_err(|error| SequenceError::of_generator(error.into(), sequence))?;
             snowflake::next_of_sequence("nextval", of, increment)
                 .map_err(|error| SequenceError::of_generator(error, sequence))?

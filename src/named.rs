@@ -1,5 +1,5 @@
-//! The session's cache of named generators. [`look_up`] reads a generator's row; the cached row is valid until one of the two
-//! counters in `AsOf` changes.
+//! The session's cache of generators: the server's own, and named ones. [`look_up`] reads a named generator's row; the cached
+//! row is valid until one of the two counters in `AsOf` changes.
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
@@ -14,11 +14,12 @@ use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
 use crate::tag::timeout::SegmentTimeout;
 use rustc_hash::FxHashMap;
+use snowflake_ids_core::Layout;
 use snowflake_ids_core::generator::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::server::issuer::SlotRef;
 use snowflake_ids_core::session::Session;
 use snowflake_ids_core::tag::directory::Tag;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::Duration;
 
@@ -27,12 +28,13 @@ use std::time::Duration;
 /// all databases. The second counter is in shared memory, so every session sees a change immediately.
 type AsOf = (u64, u64);
 
-/// A named generator in the session's cache, with the ids that the session holds. The entry is never freed.
+/// The server's own generator or a named generator, with the ids that the session holds. The entry is never freed.
 pub struct CachedGenerator {
+    /// The name; empty for the server's own generator.
     name: Box<[u8]>,
     named: Cell<&'static Named>,
-    /// The change counters at the time the row was read.
-    as_of: Cell<AsOf>,
+    /// The change counters at the time the row was read; None for the server's own generator, which never changes.
+    as_of: Cell<Option<AsOf>>,
     /// The source of the layout's ids: the server's own generator or a slot. None if the source is not known yet.
     pub slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
@@ -41,6 +43,7 @@ pub struct CachedGenerator {
 
 type GeneratorsByName = FxHashMap<&'static [u8], &'static CachedGenerator>;
 
+static OWN: PerProcess<OnceCell<CachedGenerator>> = PerProcess::new(OnceCell::new());
 static CACHE: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
 /// All definitions of generators that the process has read.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
@@ -50,10 +53,25 @@ static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 impl CachedGenerator {
+    fn new(name: &[u8], named: &'static Named, slot_ref: Option<SlotRef>) -> Self {
+        Self {
+            name: name.into(),
+            named: Cell::new(named),
+            as_of: Cell::new(None),
+            slot_ref: Cell::new(slot_ref),
+            session: Session::new(),
+        }
+    }
+
     /// Returns the generator's name, in the encoding of the database.
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.name
+    }
+
+    /// Returns true for the server's own generator.
+    pub fn is_own(&self) -> bool {
+        self.name.is_empty()
     }
 
     #[inline]
@@ -64,14 +82,14 @@ impl CachedGenerator {
     /// Returns true if the table of generators is unchanged since the generator was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.as_of.get() == as_of()
+        self.as_of.get().is_none_or(|then| then == as_of())
     }
 
     /// Returns true if no transaction has committed changes of generators since the generator was looked up. After a call of
     /// [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
-        self.as_of.get().1 == shared.named_changes.load(Acquire)
+        self.as_of.get().is_none_or(|(_, then)| then == shared.named_changes.load(Acquire))
     }
 
     /// Stores the definition that was read. Discards ids that the session holds under a different definition.
@@ -80,8 +98,23 @@ impl CachedGenerator {
             self.session.drop_held();
             self.slot_ref.set(None);
         }
-        self.as_of.set(as_of);
+        self.as_of.set(Some(as_of));
     }
+}
+
+/// Returns the generator of the server's own layout, if the session has used this generator. Calls no server function.
+#[inline]
+pub fn own_at_once() -> Option<&'static CachedGenerator> {
+    OWN.get()
+}
+
+/// Returns the generator of the server's own layout. A server that did not preload the library has no layout, and calls fail
+/// before they use the default.
+pub fn own() -> &'static CachedGenerator {
+    OWN.get_or_init(|| {
+        let layout = SHARED.get().map_or_else(Layout::default, |shared| shared.layout);
+        CachedGenerator::new(&[], kept_named(Named::of_server(layout)), Some(SlotRef::Own))
+    })
 }
 
 /// Returns a generator from the cache if it is current. Calls no server function.
@@ -134,13 +167,8 @@ pub fn unknown(name: &Tag) -> NamedError {
 /// never shrinks.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     // The entry is never freed, so that call sites can cache the reference. A database has a limited number of generators.
-    let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
-        name: name.as_bytes().into(),
-        named: Cell::new(named),
-        as_of: Cell::new((u64::MAX, u64::MAX)),
-        slot_ref: Cell::new(None),
-        session: Session::new(),
-    }));
+    let cached: &'static CachedGenerator =
+        Box::leak(Box::new(CachedGenerator::new(name.as_bytes(), named, None)));
     CACHE.borrow_mut().get_or_insert_default().insert(cached.name(), cached);
     cached
 }

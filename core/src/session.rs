@@ -6,6 +6,6 @@ mod buffered;
 mod error;
 mod wait;
 
-pub use buffered::{Session, take, take_fitting};
+pub use buffered::{Session, take};
 pub use error::SessionError;
 pub use wait::{Caller, Waited, wait_and_take};

@@ -265,9 +265,8 @@ fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
 fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {
     let one = NonZeroU32::MIN;
     let issuer = server.issuer();
-    let waited =
-        wait_and_take(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))?;
-    Ok(session.hand_out(layout, session.keep(waited.taken, waited.generation)))
+    let waited = wait_and_take(&issuer, layout, None, one, None)?;
+    Ok(layout.id_of(session.keep(waited.taken, waited.generation)))
 }
 
 #[test]
@@ -312,7 +311,7 @@ fn a_slot_is_given_up_after_a_minute_without_ids() {
     assert!(!server.shared.assigned_at(slot_ref, &own()).is_held());
     let layout = web();
     let gone = server.shared.assigned_at(slot_ref, &layout);
-    assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN), Err(GeneratorError::Unreserved)));
+    assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN, None), Err(GeneratorError::Unreserved)));
     let state = server.state();
     let issued = web().decode(first).unwrap();
     let position = web().position_at(issued.timestamp).0 | u64::from(issued.sequence);
@@ -607,7 +606,7 @@ fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
         let source = LayoutGenerator::at(&slot, 0, &layout);
         assert!(source.is_held());
         matches!(
-            take(&source, &RULES, &Eviction(&slot, third()), NonZeroU32::MIN),
+            take(&source, &RULES, &Eviction(&slot, third()), NonZeroU32::MIN, None),
             Err(GeneratorError::Unreserved)
         )
     });

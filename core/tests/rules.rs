@@ -10,11 +10,13 @@ use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, 
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::server::state::{Identity, time_to_replicate};
-use snowflake_ids_core::session::{self, Session};
+use snowflake_ids_core::session::Session;
 use snowflake_ids_core::tag::tag_rows::present;
 use snowflake_ids_core::{
-    Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, UnixMicros,
+    Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, Shard, TakenPositions,
+    UnixMicros,
 };
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -234,8 +236,7 @@ fn an_id_is_made_with_the_bits_that_were_read_with_its_position() {
 }
 
 fn refill(session: &Session, shared: &IssuerMemory, clock: &impl Clock) -> Issued {
-    let taken = |source: &IssuerMemory| session::take(source, &RULES, clock, many(100));
-    session.refill(shared, clock, &RULES, taken, |_| {}).unwrap()
+    session.refill(shared, clock, &RULES, many(100), None, |_| {}).unwrap()
 }
 
 #[test]
@@ -245,14 +246,35 @@ fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
         let session = Session::new();
         shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
         let mut held = vec![refill(&session, &shared, &NOW)];
-        held.extend(std::iter::from_fn(|| session.pop(&shared)));
+        held.extend(std::iter::from_fn(|| session.pop(&shared, None)));
         let clock = Succession { generator: &shared.generator, node_bits: NODES[1] };
         held.push(refill(&session, &shared, &clock));
-        let mut ids: Vec<i64> =
-            held.into_iter().map(|issued| session.hand_out(&shared.layout, issued)).collect();
+        let mut ids: Vec<i64> = held.into_iter().map(|issued| shared.layout.id_of(issued)).collect();
         ids.extend(take(&shared.generator, &NOW, 100));
         are_all_different(&ids)
     });
+}
+
+/// The clock is read for each span of the block. A call that compared the block with the present generation would read on.
+#[test]
+fn a_shards_next_id_comes_from_the_block_when_the_node_changes_meanwhile() {
+    struct Counted<'a>(Succession<'a>, Cell<u32>);
+    impl Clock for Counted<'_> {
+        fn now(&self) -> UnixMicros {
+            self.1.set(self.1.get() + 1);
+            assert!(self.1.get() < 100, "no end");
+            self.0.now()
+        }
+    }
+    let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: Some(0) }, NOW, 1, None, &[]);
+    let (session, shard) = (Session::new(), Shard::new(2, 0).unwrap());
+    shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
+    session.refill(&shared, &NOW, &RULES, many(100), Some(&shard), |_| {}).unwrap();
+    while session.pop(&shared, Some(&shard)).is_some() {}
+    let clock = Counted(Succession { generator: &shared.generator, node_bits: NODES[1] }, Cell::new(0));
+    let issued = session.refill(&shared, &clock, &RULES, many(100), Some(&shard), |_| {}).unwrap();
+    assert_eq!(issued.node_bits, NODES[0]);
+    assert!(shard.fits(layout().id_of(issued)));
 }
 
 /// The previous primary's clock may have been ahead by as much as clocks may differ, and its last replayed commit shows it.

@@ -7,7 +7,7 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::clock::SystemClock;
     use crate::shared::generator::SHARED;
-    use crate::{settings, snowflake};
+    use crate::{named, settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::session::SessionError;
@@ -50,7 +50,7 @@ mod tests {
         for cache in [1, 64, 1, 1000, 3] {
             Spi::run(&format!("SET snowflake_ids.cache = {cache}")).unwrap();
             for _ in 0..500 {
-                let id = snowflake::next("test", None).unwrap();
+                let id = snowflake::next("test", named::own()).unwrap();
                 assert!(id > last, "{id} after {last}");
                 assert!(all.insert(id));
                 last = id;
@@ -62,8 +62,8 @@ mod tests {
     #[pg_test]
     fn several_take_what_the_session_holds_first() {
         Spi::run("SET snowflake_ids.cache = 100").unwrap();
-        let first = snowflake::next("test", None).unwrap();
-        let mut several = snowflake::several("test", None, 150).unwrap();
+        let first = snowflake::next("test", named::own()).unwrap();
+        let mut several = snowflake::several("test", named::own(), 150).unwrap();
         let mut last = first;
         for _ in 0..150 {
             let id = several.next().unwrap().unwrap();
@@ -71,7 +71,7 @@ mod tests {
             last = id;
         }
         assert_eq!(several.next().unwrap(), None);
-        assert!(snowflake::next("test", None).unwrap() > last);
+        assert!(snowflake::next("test", named::own()).unwrap() > last);
     }
 
     #[pg_test]
@@ -123,9 +123,9 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = '1min'").unwrap();
         // Waits until the ticks that other tests borrowed have passed.
-        snowflake::next("test", None).unwrap();
+        snowflake::next("test", named::own()).unwrap();
         let started = Instant::now();
-        let mut several = snowflake::several("test", None, 50_000).unwrap();
+        let mut several = snowflake::several("test", named::own(), 50_000).unwrap();
         let ids: Vec<i64> = (0..50_000).map(|_| several.next().unwrap().unwrap()).collect();
         let elapsed = started.elapsed();
         assert!(ids.is_sorted());
@@ -137,7 +137,8 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = 0").unwrap();
         // Each call takes the rest of the present tick, and discards it.
-        let failure = (0..10_000).find_map(|_| snowflake::several("test", None, 8192).unwrap().next().err());
+        let failure =
+            (0..10_000).find_map(|_| snowflake::several("test", named::own(), 8192).unwrap().next().err());
         assert!(
             matches!(
                 failure,

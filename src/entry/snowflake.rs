@@ -13,7 +13,7 @@ entry!(
     pg_finfo_snowflake_nextval_wrapper,
     guarded,
     |_| snowflake::next_at_once(),
-    |_| next(None)
+    |_| next(named::own())
 );
 entry!(
     snowflake_nextval_of_generator_wrapper,
@@ -22,10 +22,10 @@ entry!(
     // SAFETY: the server calls this function with its argument.
     |call| snowflake::next_of_at_once(unsafe { cached(call)? }),
     // SAFETY: the server calls this function with its argument.
-    |call| next(Some(unsafe { looked_up(call) }))
+    |call| next(unsafe { looked_up(call) })
 );
 
-fn next(of: Option<&'static CachedGenerator>) -> i64 {
+fn next(of: &CachedGenerator) -> i64 {
     snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(error)))
 }
 

@@ -1,7 +1,7 @@
 //! The functions `snowflake_uuid` and `snowflake_uuid_text`.
 
 use super::snowflake::{cached, looked_up};
-use crate::named::CachedGenerator;
+use crate::named::{self, CachedGenerator};
 use crate::pg::report::{raise, report};
 use crate::pg::uuid::{as_text, as_uuid};
 use crate::snowflake;
@@ -14,14 +14,14 @@ entry!(
     pg_finfo_snowflake_uuid_wrapper,
     guarded,
     |_| as_uuid(snowflake::uuid_at_once()?),
-    |_| next("snowflake_uuid", None, as_uuid)
+    |_| next("snowflake_uuid", named::own(), as_uuid)
 );
 entry!(
     snowflake_uuid_text_wrapper,
     pg_finfo_snowflake_uuid_text_wrapper,
     guarded_text,
     |_| as_text(snowflake::uuid_at_once()?),
-    |_| next("snowflake_uuid_text", None, as_text)
+    |_| next("snowflake_uuid_text", named::own(), as_text)
 );
 entry!(
     snowflake_uuid_of_generator_wrapper,
@@ -30,7 +30,7 @@ entry!(
     // SAFETY: the server calls this function with its argument.
     |call| as_uuid(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
     // SAFETY: the server calls this function with its argument.
-    |call| next("snowflake_uuid", Some(unsafe { looked_up(call) }), as_uuid)
+    |call| next("snowflake_uuid", unsafe { looked_up(call) }, as_uuid)
 );
 entry!(
     snowflake_uuid_text_of_generator_wrapper,
@@ -39,12 +39,12 @@ entry!(
     // SAFETY: the server calls this function with its argument.
     |call| as_text(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
     // SAFETY: the server calls this function with its argument.
-    |call| next("snowflake_uuid_text", Some(unsafe { looked_up(call) }), as_text)
+    |call| next("snowflake_uuid_text", unsafe { looked_up(call) }, as_text)
 );
 
 fn next(
     function: &'static str,
-    of: Option<&'static CachedGenerator>,
+    of: &CachedGenerator,
     as_result: fn(Uuid) -> Option<pg_sys::Datum>,
 ) -> pg_sys::Datum {
     let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(error)));

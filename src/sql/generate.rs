@@ -13,7 +13,7 @@ use std::ffi::CStr;
 /// Returns several ids in ascending order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    ids(checked_count(count)?, None)
+    ids(checked_count(count)?, named::own())
 }
 
 /// Returns several ids of a named generator in ascending order.
@@ -24,8 +24,7 @@ fn snowflake_nextvals_of_generator(
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
-    let cached = named::look_up(name).map_err(report)?;
-    ids(count, Some(cached))
+    ids(count, named::look_up(name).map_err(report)?)
 }
 
 /// Returns the next id of the generator that a literal names. Without this function, the server would read the call as
@@ -36,7 +35,7 @@ STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_
 COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';")]
 fn snowflake_id_of_literal(generator: &CStr) -> Result<i64, ErrorReport> {
     let cached = named::look_up(generator.to_bytes()).map_err(report)?;
-    snowflake::next("snowflake_nextval", Some(cached)).map_err(report)
+    snowflake::next("snowflake_nextval", cached).map_err(report)
 }
 
 /// Returns the number of ids of a call; fails if the number is out of range.
@@ -47,7 +46,7 @@ pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     Err(CallError::Count { count }.into())
 }
 
-fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+fn ids(count: u32, of: &'static CachedGenerator) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", of, count);
     let mut several = several.map_err(report)?;
     let next = move || several.next().unwrap_or_else(|error| raise(report(error)));

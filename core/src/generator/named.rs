@@ -56,6 +56,11 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
+    /// Returns the properties of the server's own generator, whose ids belong to every shard.
+    pub fn of_server(layout: Layout) -> Self {
+        Self { layout, shard: Some(Shard::whole()), sequence_start: None, cache: None }
+    }
+
     /// Checks that `name` is neither the text of a layout nor the name of another layout's preset.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);

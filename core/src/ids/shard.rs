@@ -39,6 +39,11 @@ impl Shard {
         Ok(Self { modulus: StrengthReducedU64::new(modulus), remainder })
     }
 
+    /// Returns the shard of all ids.
+    pub fn whole() -> Self {
+        Self { modulus: StrengthReducedU64::new(1), remainder: 0 }
+    }
+
     /// Returns the number of shards.
     pub fn modulus(&self) -> u64 {
         self.modulus.get()

@@ -1,14 +1,17 @@
 //! A call that may wait for ids.
 
+use super::buffered::take;
 use super::error::SessionError;
 use crate::clock::{Clock, UnixMicros, human};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
 use crate::generator::rules::{ClockRollback, Rules, SequenceStart};
 use crate::generator::snowflake::TakenPositions;
 use crate::ids::layout::Layout;
-use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, PositionSource as _, SlotRef};
+use crate::ids::shard::Shard;
+use crate::server::issuer::{Host, Issuer, IssuerError, PositionSource as _, SlotRef};
 use crate::server::lease::LeaseError;
 use crate::server::state::Identity;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// The largest number of raises of the high-water mark in one call. A call may need several raises, because other
@@ -57,15 +60,16 @@ pub struct Waited {
     pub slot_ref: SlotRef,
 }
 
-/// Calls `take` until it returns positions of the layout. Between attempts the call assigns a slot, raises the
-/// high-water mark, requests a worker id, switches to another node, or waits for the clock. `start` overrides the
-/// setting of the sequence start.
+/// Takes up to `want` positions of the layout. If `only` names a shard, the first position's id belongs to the shard.
+/// Between attempts the call assigns a slot, raises the high-water mark, requests a worker id, switches to another node,
+/// or waits for the clock. `start` overrides the setting of the sequence start.
 #[cold]
 pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
     layout: &Layout,
     start: Option<SequenceStart>,
-    take: impl Fn(&LayoutGenerator<'_>, &Rules, &Issuer<'_, H>) -> Result<TakenPositions, GeneratorError>,
+    want: NonZeroU32,
+    only: Option<&Shard>,
 ) -> Result<Waited, SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let (mut provided, mut switched) = (0, 0);
@@ -75,7 +79,7 @@ pub fn wait_and_take<H: Caller>(
         let generation = source.generator().generation();
         let rules = host.settings().rules;
         let rules = Rules { start: start.unwrap_or(rules.start), ..rules };
-        match take(&source, &rules, issuer) {
+        match take(&source, &rules, issuer, want, only) {
             Ok(taken) => {
                 host.count(taken.positions.count());
                 return Ok(Waited { taken, generation, slot_ref });

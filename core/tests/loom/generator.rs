@@ -294,7 +294,7 @@ fn a_position_is_of_the_layout_that_has_the_slot() {
 
 fn take_at(slot: &GeneratorSlot, slot_generation: u64) -> Option<TakenPositions> {
     let layout = layout();
-    match take(&LayoutGenerator::at(slot, slot_generation, &layout), &rules(), &at(2), ONE) {
+    match take(&LayoutGenerator::at(slot, slot_generation, &layout), &rules(), &at(2), ONE, None) {
         Ok(taken) => Some(taken),
         Err(GeneratorError::Unreserved) => None,
         Err(other) => panic!("{other:?}"),

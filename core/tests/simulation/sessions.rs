@@ -5,7 +5,7 @@ use super::event::{Event, Scope};
 use super::host::Host;
 use super::server::SECOND;
 use snowflake_ids_core::server::issuer::SlotRef;
-use snowflake_ids_core::session::{Session, take, wait_and_take};
+use snowflake_ids_core::session::{Session, wait_and_take};
 use snowflake_ids_core::{Issued, Position, TakenPositions};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -56,21 +56,18 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
             session.held(shared, &host, &rules, count.get().into())
     {
         return (range.from.0..range.to.0)
-            .map(|position| {
-                session.hand_out(&shared.layout, Issued { position: Position(position), node_bits })
-            })
+            .map(|position| shared.layout.id_of(Issued { position: Position(position), node_bits }))
             .collect();
     }
-    let refill =
-        || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, count), |_| {});
+    let refill = || session.refill(shared, &host, &rules, count, None, |_| {});
     let wait = || {
         let issuer = host.issuer();
-        wait_and_take(&issuer, &shared.layout, None, |source, rules, clock| take(source, rules, clock, count))
+        wait_and_take(&issuer, &shared.layout, None, count, None)
             .map(|waited| session.keep(waited.taken, waited.generation))
     };
-    let next = session.pop(shared).or_else(|| refill().ok());
+    let next = session.pop(shared, None).or_else(|| refill().ok());
     match next.map_or_else(wait, Ok) {
-        Ok(issued) => vec![session.hand_out(&shared.layout, issued)],
+        Ok(issued) => vec![shared.layout.id_of(issued)],
         Err(error) => {
             host.record_call(error);
             Vec::new()
@@ -99,22 +96,18 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
                 session.held(&source, &host, &rules, want.get().into())
         {
             return (range.from.0..range.to.0)
-                .map(|position| session.hand_out(&layout, Issued { position: Position(position), node_bits }))
+                .map(|position| layout.id_of(Issued { position: Position(position), node_bits }))
                 .collect();
         }
-        let refill =
-            || session.refill(&source, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
-        if let Some(issued) = session.pop(&source).or_else(|| refill().ok()) {
-            return vec![session.hand_out(&layout, issued)];
+        let refill = || session.refill(&source, &host, &rules, want, None, |_| {});
+        if let Some(issued) = session.pop(&source, None).or_else(|| refill().ok()) {
+            return vec![layout.id_of(issued)];
         }
     }
-    let issuer = host.issuer();
-    let waited =
-        wait_and_take(&issuer, &layout, None, |source, rules, clock| take(source, rules, clock, want));
-    match waited {
+    match wait_and_take(&host.issuer(), &layout, None, want, None) {
         Ok(waited) => {
             named.slot_ref = Some(waited.slot_ref);
-            vec![session.hand_out(&layout, session.keep(waited.taken, waited.generation))]
+            vec![layout.id_of(session.keep(waited.taken, waited.generation))]
         }
         Err(error) => {
             host.record_call(error);

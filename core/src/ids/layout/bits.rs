@@ -2,7 +2,7 @@
 
 use super::field::{Field, LayoutError, Order, RANGES, TickError, Widths};
 use crate::clock::UnixMicros;
-use crate::ids::position::{NodeBits, Position, Tick};
+use crate::ids::position::{Issued, NodeBits, Position, Tick};
 use std::fmt;
 use strength_reduce::StrengthReducedU64;
 
@@ -174,6 +174,12 @@ impl Layout {
         let tick = self.tick_of(position).0;
         let sequence = position.0 & self.max(Field::Sequence);
         tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
+    }
+
+    /// Returns the id of an issued position, as a bigint of SQL.
+    #[inline]
+    pub const fn id_of(&self, issued: Issued) -> i64 {
+        self.id(issued.position, issued.node_bits).cast_signed()
     }
 
     /// Returns the number of bits below a field.

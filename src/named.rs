@@ -1,7 +1,7 @@
 //! The session's cache of generators: the server's own, and named ones. [`look_up`] reads a named generator's row; the cached
 //! row is valid until one of the two counters in `AsOf` changes.
 
-use crate::pg::catalog::{self, Source, Unseen};
+use crate::pg::catalog::{self, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::error::ServerError;
 use crate::pg::per_process::PerProcess;
@@ -193,7 +193,11 @@ fn as_of() -> AsOf {
 
 static HOOKS: Hooks = Hooks {
     before_commit: refuse_late,
-    before_prepare: refuse_to_prepare,
+    before_prepare: || {
+        if CHANGED.get() {
+            GENERATOR.refuse_to_prepare(report(NamedError::Prepared));
+        }
+    },
     committed: || {
         LAYOUT_CHANGED.set(None);
         if let (true, Some(shared)) = (CHANGED.replace(false), SHARED.get()) {
@@ -233,15 +237,6 @@ fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
         raise(report(NamedError::LateChange { limit: UNDER_WAY }));
-    }
-}
-
-/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not run the hooks above. Allows PREPARE
-/// TRANSACTION if this transaction has created the table of generators: no other session has then cached generators of that
-/// table.
-fn refuse_to_prepare() {
-    if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
-        raise(report(NamedError::Prepared));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::{self, Identities, Targets};
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{raise, report};
+use crate::pg::report::report;
 use crate::pg::sequence::{self, SequenceUse};
 use crate::pg::{relcache, role, server, transaction};
 use crate::shared::bindings;
@@ -402,10 +402,10 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not count the changes.
+/// Refuses PREPARE TRANSACTION, because COMMIT PREPARED would not count the changes.
 pub fn refuse_to_prepare() {
     if OWN.get() == OwnChange::Changed {
-        raise(report(SequenceError::Prepared));
+        SEQUENCE_BINDING.refuse_to_prepare(report(SequenceError::Prepared));
     }
 }
 

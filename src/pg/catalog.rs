@@ -11,6 +11,7 @@ use super::role::{self, RoleSettings};
 use super::sequence;
 use super::tuple::{cache_id, cached};
 use pgrx::pg_sys::SysCacheIdentifier::TYPEOID;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{check_for_interrupts, pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
@@ -157,6 +158,14 @@ impl Table {
     /// Sets the action that this process runs whenever the table has changed or was dropped.
     pub fn on_change(&self, action: OnChange) {
         self.on_change.set(Some(action));
+    }
+
+    /// Refuses PREPARE TRANSACTION after a change of what the table says, because the session that runs COMMIT PREPARED runs no
+    /// hooks of this session. Allows it if this transaction has created the table: no other session then remembers any of it.
+    pub fn refuse_to_prepare(&'static self, error: impl Into<ErrorReport>) {
+        if !self.find().is_some_and(Source::is_new) {
+            raise(error);
+        }
     }
 
     fn look_up(&self) -> Option<FoundTable> {

@@ -2,7 +2,6 @@
 
 use super::call::others;
 use crate::lease;
-use crate::pg::catalog::Source;
 use crate::pg::per_process::PerProcess;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
@@ -169,7 +168,13 @@ fn may_choose(shared: &Shared) -> bool {
 
 static HOOKS: Hooks = Hooks {
     before_commit: look,
-    before_prepare: refuse_to_prepare,
+    before_prepare: || {
+        // Citus creates the extension on a new worker in a prepared transaction. Sessions on that worker check later whether
+        // the server belongs to a cluster.
+        if CHANGED.get() || *MOVING.borrow() != Moving::No {
+            WORKER_LEASE.refuse_to_prepare(RegistryFailure::Prepared);
+        }
+    },
     committed: act,
     ended: forget,
     ..Hooks::none()
@@ -190,15 +195,6 @@ static HAS_LOOKED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
 /// True if this transaction changes the registries that this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-
-/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not run the hooks. Allows PREPARE
-/// TRANSACTION if this transaction creates the extension, as Citus does on a new worker. Sessions on that worker check later
-/// whether the server belongs to a cluster.
-fn refuse_to_prepare() {
-    if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
-        raise(RegistryFailure::Prepared);
-    }
-}
 
 /// Reads the first registry that this database uses. Runs just before the commit.
 fn look() {

@@ -193,6 +193,15 @@ fn a_transaction_that_binds_is_not_prepared(server: &mut Server) -> Result<()> {
     }
     client.run("begin; insert into items (note) values ('x'); prepare transaction 'p'")?;
     client.run("commit prepared 'p'")?;
+    // No other session remembers rows of a new table.
+    let mut beside = server.connect("postgres")?;
+    client.run("drop extension snowflake_ids cascade")?;
+    beside.run("select nextval('plain')")?;
+    client.run(
+        "begin; create extension snowflake_ids; select snowflake_ids.bind_sequence('plain'); prepare transaction 'p'",
+    )?;
+    client.run("commit prepared 'p'")?;
+    ensure!(beside.one::<i64>("select nextval('plain')")? > i64::from(u32::MAX));
     Ok(())
 }
 

@@ -57,11 +57,5 @@ impl Contestant for Key {
     }
 }
 
-/// Whether a name belongs to a key, a call or a statement of this extension.
-pub fn is_ours(name: &str) -> bool {
-    let name = name.strip_prefix("select ").unwrap_or(name);
-    ["snowflake", "segment"].iter().any(|kind| name.starts_with(kind))
-}
-
 /// The text that every row holds besides its key.
 pub const NOTE: &str = "a note of some thirty characters";

@@ -4,7 +4,6 @@
 mod effort;
 mod key;
 mod pgbench;
-mod plot;
 mod report;
 mod rounds;
 mod section;
@@ -31,7 +30,7 @@ struct Arguments {
     /// Run this section alone and write no files; may be repeated
     #[arg(long, value_enum, value_name = "SECTION")]
     only: Vec<Section>,
-    /// Where latest.md and latest.svg are written
+    /// Where latest.md is written
     #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
     results: PathBuf,
 }
@@ -55,8 +54,7 @@ fn main() -> Result<()> {
         let folder = &arguments.results;
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::write(folder.join("latest.md"), text).context("cannot write latest.md")?;
-        fs::write(folder.join("latest.svg"), plot::svg(&report)).context("cannot write latest.svg")?;
-        eprintln!("written: latest.md and latest.svg in {}", folder.display());
+        eprintln!("written: latest.md in {}", folder.display());
     }
     Ok(())
 }

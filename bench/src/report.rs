@@ -21,8 +21,6 @@ pub struct Outcome {
     pub method: String,
     pub tables: Vec<Table>,
     pub goals: Vec<Goal>,
-    /// The figures worth a picture.
-    pub panels: Vec<Panel>,
 }
 
 /// Figures in rows. Each row has one cell per column head, and the row's first cell names the row.
@@ -37,13 +35,6 @@ pub struct Goal {
     claim: &'static str,
     found: String,
     verdict: Verdict,
-}
-
-/// A picture: one bar for each contestant, from top to bottom. Each bar has the contestant's name and a length.
-pub struct Panel {
-    /// The title, with the unit.
-    pub title: String,
-    pub bars: Vec<(String, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +115,6 @@ impl Outcome {
         self.method = format!("{}\n\n{}", self.method, other.method);
         self.tables.extend(other.tables);
         self.goals.extend(other.goals);
-        self.panels.extend(other.panels);
         self
     }
 

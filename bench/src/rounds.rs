@@ -1,6 +1,6 @@
 //! Contestants that take turns. Figures of one run are therefore comparable on a machine that is never quiet.
 
-use crate::report::{Panel, Table};
+use crate::report::Table;
 use crate::stats::{Spread, median};
 use anyhow::Result;
 
@@ -99,17 +99,6 @@ impl<T> Measured<T> {
         Table { head: heads.map(str::to_owned).collect(), rows: whose.into_iter().map(row).collect() }
     }
 
-    /// A picture with a bar for each of these contestants. The bar's length is the median of a figure.
-    pub fn panel(
-        &self,
-        title: impl Into<String>,
-        whose: impl IntoIterator<Item = usize>,
-        figure: impl Fn(&T) -> f64,
-    ) -> Panel {
-        let bar = |whose: usize| (self.labels[whose].clone(), self.median(whose, &figure));
-        Panel { title: title.into(), bars: whose.into_iter().map(bar).collect() }
-    }
-
     /// The indexes of all contestants.
     pub fn all(&self) -> std::ops::Range<usize> {
         0..self.of.len()
@@ -133,12 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_panels_have_a_row_for_each_contestant() -> Result<()> {
+    fn a_table_has_a_row_for_each_contestant() -> Result<()> {
         let measured = interleave(3, &[("10", 10.0), ("20", 20.0)], |(_, figure)| Ok(*figure))?;
         let cell = |whose| measured.ratio(whose, 1, |figure| *figure).to_string();
         let table = measured.table("key", measured.all(), [("to 20", &cell)]);
         assert_eq!(table.rows, [["10", "0.50 (0.50..0.50)"], ["20", "1.00 (1.00..1.00)"]]);
-        assert_eq!(measured.panel("keys", [1], |figure| *figure).bars, [("20".to_owned(), 20.0)]);
         Ok(())
     }
 }

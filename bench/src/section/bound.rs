@@ -113,6 +113,5 @@ fn outcome(numbers: &Measured<Cost>, inserts: &Measured<Cost>, firsts: &Measured
             Goal::at_most("bound sequences add at most 3 % to an INSERT that is planned", to_unbound(1), 1.03, ""),
             Goal::at_most("a session's first statement takes at most 1.25x with 1,000 sequences bound", to_without(BOUND), 1.25, ""),
         ],
-        panels: Vec::new(),
     }
 }

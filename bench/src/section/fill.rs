@@ -42,7 +42,7 @@ pub fn insert(effort: Effort) -> Result<Outcome> {
     let method = format!(
         "`INSERT ... SELECT` of {rows} rows into an empty table, a checkpoint before each; the keys take turns."
     );
-    Ok(Outcome { method, goals, ..outcome(&loads, rows, "INSERT ... SELECT", IDENTITY) })
+    Ok(Outcome { method, goals, ..outcome(&loads, rows, IDENTITY) })
 }
 
 pub fn copy(effort: Effort) -> Result<Outcome> {
@@ -81,8 +81,8 @@ pub fn copy(effort: Effort) -> Result<Outcome> {
         goal("without an index at most 0.85 times", &bare, 0, BARE_IDENTITY, 0.85),
         goal("without an index with ids of a segment at most 0.85 times", &bare, 1, BARE_IDENTITY, 0.85),
     ];
-    let mut outcome = outcome(&keyed, rows, "COPY", IDENTITY);
-    outcome.tables.extend(self::outcome(&bare, rows, "COPY without an index", BARE_IDENTITY).tables);
+    let mut outcome = outcome(&keyed, rows, IDENTITY);
+    outcome.tables.extend(self::outcome(&bare, rows, BARE_IDENTITY).tables);
     Ok(Outcome { method, goals, ..outcome })
 }
 
@@ -114,7 +114,7 @@ fn load(session: &mut Session, key: &Key, statement: &str) -> Result<Load> {
     Ok(Load { cost, wal: wal::bytes(session)? - before, index: session.index_bytes(key.table)? })
 }
 
-fn outcome(loads: &Measured<Load>, rows: u32, what: &str, identity: usize) -> Outcome {
+fn outcome(loads: &Measured<Load>, rows: u32, identity: usize) -> Outcome {
     let seconds = |key, figure: fn(&Load) -> f64| format!("{:.2}", loads.median(key, figure));
     let ratio = |key, figure: fn(&Load) -> f64| loads.ratio(key, identity, figure).to_string();
     let a_row = |key, figure: fn(&Load) -> f64| loads.median(key, figure) / f64::from(rows);
@@ -130,6 +130,5 @@ fn outcome(loads: &Measured<Load>, rows: u32, what: &str, identity: usize) -> Ou
             ("index bytes / row", &|key| format!("{:.1}", a_row(key, |load| load.index))),
         ],
     );
-    let panel = loads.panel(format!("{what} of {rows} rows, seconds"), loads.all(), |load| load.cost.wall);
-    Outcome { tables: vec![table], panels: vec![panel], ..Outcome::default() }
+    Outcome { tables: vec![table], ..Outcome::default() }
 }

@@ -39,7 +39,6 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             format!("{:.3}", ratio(SNOWFLAKE)),
             ratio(SNOWFLAKE) <= 1.03,
         )],
-        panels: vec![mebibytes.panel(format!("Index after {rows} rows, MiB"), mebibytes.all(), size)],
     })
 }
 

@@ -62,10 +62,6 @@ fn slice(server: &Server, session: &mut Session, load: &Load) -> Result<Slice> {
 
 /// The outcome of the slices of each setting.
 fn outcome(slices: &[Measured<Slice>], left: &Measured<Left>) -> Outcome {
-    let panel = |((setting, ..), slices): (&(&str, _, _), &Measured<Slice>)| {
-        let title = format!("Inserts, {setting}, thousand rows/s");
-        slices.panel(title, slices.all(), |slice| slice.per_second / 1e3)
-    };
     Outcome {
         method: format!(
             "pgbench, prepared single-row inserts, one transaction each, a checkpoint before every slice, {} \
@@ -79,7 +75,6 @@ fn outcome(slices: &[Measured<Slice>], left: &Measured<Left>) -> Outcome {
             1.0,
             " of its inserts/s",
         )],
-        panels: SETTINGS.iter().zip(slices).map(panel).collect(),
     }
 }
 

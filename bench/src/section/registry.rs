@@ -139,6 +139,5 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
                 "",
             ),
         ],
-        panels: Vec::new(),
     }
 }

@@ -96,6 +96,5 @@ fn outcome(busy: &Measured<Slice>, now_and_then: &Measured<Slice>) -> Outcome {
                 by_callers == 0.0,
             ),
         ],
-        panels: Vec::new(),
     }
 }

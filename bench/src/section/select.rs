@@ -61,11 +61,6 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
     let ours = |figure: &dyn Fn(&Slice) -> f64| -> f64 {
         slices.all().step_by(CALLS.len()).map(|first| slices.sum(first + SNOWFLAKE, figure)).sum()
     };
-    let panel = |(group, sessions): (usize, &usize)| {
-        let title = format!("Durable select f(), thousand calls/s, sessions: {sessions}");
-        slices
-            .panel(title, slices.all().skip(group * CALLS.len()).take(CALLS.len()), |slice| rate(slice) / 1e3)
-    };
     Outcome {
         method: format!(
             "pgbench, prepared statements, {} slices of each. Commits wait for the disk where they have \
@@ -96,6 +91,5 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
                 &format!(", a flush takes {flush:.2} ms"),
             ),
         ],
-        panels: SESSIONS.iter().enumerate().map(panel).collect(),
     }
 }

@@ -81,7 +81,6 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
             0.25,
             "",
         )],
-        panels: vec![slices.panel("Ids of one shard, thousand/s", slices.all(), |slice| rate(slice) / 1e3)],
     }
 }
 

@@ -76,6 +76,5 @@ fn outcome(costs: &Measured<Cost>) -> Outcome {
                 "",
             ),
         ],
-        panels: vec![costs.panel("One session, million ids/s", costs.all(), by_wall)],
     }
 }

@@ -61,6 +61,5 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             4.0,
             "",
         )],
-        panels: Vec::new(),
     })
 }

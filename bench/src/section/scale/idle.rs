@@ -57,6 +57,5 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
                 "",
             ),
         ],
-        panels: Vec::new(),
     })
 }

@@ -49,6 +49,5 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
                 "",
             ),
         ],
-        panels: Vec::new(),
     })
 }

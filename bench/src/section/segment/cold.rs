@@ -57,7 +57,6 @@ fn outcome(starts: &Measured<Start>) -> Outcome {
             format!("{} errors{example}; {waits:.0} waits", errors.len()),
             errors.is_empty(),
         )],
-        panels: Vec::new(),
     }
 }
 

@@ -68,8 +68,5 @@ fn outcome(slices: &Measured<Throughput>, before: &Status, after: &Status) -> Ou
                 waits == 0.0,
             ),
         ],
-        panels: vec![slices.panel(format!("{SESSIONS} sessions, thousand calls/s"), slices.all(), |slice| {
-            rate(slice) / 1e3
-        })],
     }
 }

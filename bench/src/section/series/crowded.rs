@@ -89,7 +89,6 @@ fn outcome(slices: &Measured<f64>) -> Outcome {
             ],
         )],
         goals: vec![],
-        panels: vec![slices.panel("A million keys, memory for 50,000: transactions/s", slices.all(), rate)],
     }
 }
 

@@ -73,7 +73,6 @@ fn outcome(slices: &Measured<f64>) -> Outcome {
                 "",
             ),
         ],
-        panels: vec![slices.panel("Gapless numbers, transactions/s", slices.all(), rate)],
     }
 }
 

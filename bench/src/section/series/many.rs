@@ -72,6 +72,5 @@ fn outcome(found: &Found) -> Outcome {
                 found.writes <= found.steps,
             ),
         ],
-        panels: vec![],
     }
 }

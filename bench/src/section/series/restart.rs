@@ -79,7 +79,6 @@ fn outcome(starts: &Measured<Start>) -> Outcome {
             ),
             Goal::at_most("and so does one after kill -9", first(KILLED), 1.0, " s"),
         ],
-        panels: vec![],
     }
 }
 

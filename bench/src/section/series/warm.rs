@@ -64,6 +64,5 @@ fn outcome(costs: &Measured<Cost>) -> Outcome {
             0.3,
             "",
         )],
-        panels: vec![above.panel("A number of a warm key, ns of processor time", calls(), |cost| cost.cpu)],
     }
 }

@@ -3,7 +3,7 @@
 //! statement.
 
 use anyhow::{Result, ensure};
-use snowflake_ids_layers::tables::{Table, declared, differences, files, late_keepers, made, names};
+use snowflake_ids_layers::tables::{files, late_keepers, names};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -91,10 +91,9 @@ fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Returns the tables that a file must not declare but does, one line for each.
-fn declared_elsewhere(file: &str, rust: &str) -> Result<Vec<String>> {
-    let tables = if file == TABLES { Vec::new() } else { declared(rust)? };
-    Ok(tables.iter().map(|table| format!("{file}: {}", table.name)).collect())
+/// Whether a file declares a table that only [`TABLES`] may declare.
+fn declares_table(file: &str, rust: &str) -> bool {
+    file != TABLES && rust.contains("Table::new(c\"")
 }
 
 #[test]
@@ -103,7 +102,7 @@ fn no_reader_bypasses_the_one_way_to_open_a_table() -> Result<()> {
     let mut used = BTreeSet::new();
     for (file, rust) in files(&sources(), &["rs"])? {
         wrong.extend(opened_by_hand(&file, &rust)?);
-        wrong.extend(declared_elsewhere(&file, &rust)?);
+        wrong.extend(declares_table(&file, &rust).then(|| format!("{file} declares a table")));
         used.extend(names(&rust, &BY_HAND)?.into_iter().map(|name| (file.clone(), name)));
     }
     ensure!(wrong.is_empty(), "tables that Table::open does not open:\n{}", wrong.join("\n"));
@@ -119,20 +118,6 @@ fn no_reader_bypasses_the_one_way_to_open_a_table() -> Result<()> {
 }
 
 #[test]
-fn each_table_is_declared_as_it_is_made() -> Result<()> {
-    let scripts = files(&sources().join("sql"), &["sql", "rs"])?;
-    let made: Vec<Table> = scripts.iter().flat_map(|(_, sql)| made(sql)).collect();
-    let declared = declared(&std::fs::read_to_string(sources().join(TABLES))?)?;
-    ensure!(
-        made.iter().map(|table| table.columns.len()).sum::<usize>() > made.len(),
-        "no columns were found"
-    );
-    let wrong = differences(&declared, &made);
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    Ok(())
-}
-
-#[test]
 fn a_bypass_is_found() -> Result<()> {
     let bypass = "fn read() { unsafe { let t = pg_sys::try_table_open(found(), 1); } }";
     assert_eq!(opened_by_hand("segment/known.rs", bypass)?, ["segment/known.rs: try_table_open"]);
@@ -141,37 +126,7 @@ fn a_bypass_is_found() -> Result<()> {
     let by_name = "fn read() { PgRelation::open_with_name_and_share_lock(\"snowflake_ids.segment\") }";
     assert_eq!(opened_by_hand("audit.rs", by_name)?, ["audit.rs: open_with_name_and_share_lock"]);
     let table = "static T: Table = Table::new(c\"planted\", &[]);";
-    assert_eq!(declared_elsewhere("audit.rs", table)?, ["audit.rs: planted"]);
-    assert_eq!(declared_elsewhere(TABLES, table)?, [""; 0]);
-    let with_more = "static T: Table = Table::with_more(c\"planted\", &[], &[(c\"tag\", Type::Text)]);";
-    assert_eq!(declared_elsewhere("audit.rs", with_more)?, ["audit.rs: planted"]);
-    Ok(())
-}
-
-#[test]
-fn a_difference_is_found() -> Result<()> {
-    let sql = "CREATE TABLE snowflake_ids.a (
-        tag text COLLATE \"C\" NOT NULL CHECK (tag IN ('x,', ')')),  -- a name, of a (tag)
-        who regrole, at timestamptz,
-        PRIMARY KEY (tag, who)
-    ) WITH (fillfactor = 50);
-    CREATE TABLE snowflake_ids.b (n bigint);";
-    let made = made(sql);
-    let columns = made.iter().flat_map(|table| &table.columns).map(|(name, of)| format!("{name} {of}"));
-    assert_eq!(columns.collect::<Vec<_>>(), ["tag text", "who regrole", "at timestamptz", "n bigint"]);
-    let fits = "static A: Table = Table::new(c\"a\", &[(c\"tag\", Type::Text), (c\"who\", Type::Oid)]);
-                static B: Table = Table::new(c\"b\", &[]);";
-    assert_eq!(differences(&declared(fits)?, &made), [""; 0]);
-    let differs = "static A: Table = Table::new(c\"a\", &[(c\"tag\", Type::Bigint), (c\"at\", Type::Text), (c\"of\", Type::Text)]);
-                   static C: Table = Table::new(c\"c\", &[]);";
-    let lines = [
-        "table b is made, and not declared",
-        "column tag of table a is of type text, and declared Bigint",
-        "column at of table a is of type timestamptz, and declared Text",
-        "table a has no column of",
-        "table c is declared, and not made",
-    ];
-    assert_eq!(differences(&declared(differs)?, &made), lines);
+    ensure!(declares_table("audit.rs", table) && !declares_table(TABLES, table));
     Ok(())
 }
 

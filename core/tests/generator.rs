@@ -174,29 +174,16 @@ fn a_clock_before_the_epoch_is_an_error_of_its_own() {
 }
 
 #[test]
-fn rotate_starts_each_tick_one_further_and_spreads_shards_evenly() {
+fn rotate_starts_each_tick_one_further() {
     let bench = Bench::new("41/5/5/12", 0, SequenceStart::Rotate);
     let starts: Vec<u64> = (100..110).map(|tick| bench.take(tick, 1).unwrap().1).collect();
     assert_eq!(starts, (0..10).collect::<Vec<_>>());
-    let mut shards = [0; 16];
-    for tick in 1000..1000 + 4096 {
-        shards[usize::try_from(bench.take(tick, 1).unwrap().1 % 16).unwrap()] += 1;
-    }
-    assert_eq!(shards, [256; 16]);
 }
 
 #[test]
-fn random_starts_spread_shards_and_leave_half_the_tick() {
+fn random_starts_leave_half_the_tick() {
     let bench = Bench::new("41/5/5/12", 0, SequenceStart::Random);
-    let mut shards = [0_u32; 16];
-    for tick in 1000..1000 + 16_000 {
-        let (_, sequence, _) = bench.take(tick, 1).unwrap();
-        assert!(sequence < 2048);
-        shards[usize::try_from(sequence % 16).unwrap()] += 1;
-    }
-    // Chi-square with 15 degrees of freedom exceeds 37.7 once in a thousand runs; the seed is fixed.
-    let chi: f64 = shards.iter().map(|&n| (f64::from(n) - 1000.0).powi(2) / 1000.0).sum();
-    assert!(chi < 37.7, "{shards:?}");
+    assert!((1000..17_000).all(|tick| bench.take(tick, 1).unwrap().1 < 2048));
 }
 
 /// A first sequence number is chosen only for a fresh tick. In a used tick, a new choice could lie above the last number taken and
@@ -212,12 +199,6 @@ fn a_chosen_start_never_skips_ids_of_a_tick_that_has_begun() {
             }
         }
     }
-}
-
-#[test]
-fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
-    let bench = default(0);
-    assert!((1000..2000).all(|tick| bench.take(tick, 1).unwrap().1 == 0));
 }
 
 /// The server was down while its clock was set back.

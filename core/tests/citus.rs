@@ -110,11 +110,11 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
     };
     let mute = ClusterNode { report: None, error: Some("it must be loaded".to_owned()), ..node(2, 2) };
     let of_nobody = edited(&edited(&node(2, 2), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
+    let edited = |from: &str, to: &str| edited(&node(2, 2), from, to);
     let cases = [
         (ClusterNode { is_active: false, ..node(2, 2) }, "not active"),
         (
             edited(
-                &node(2, 2),
                 "\"ready\"",
                 r#""ready", "failure": {"server": "ids", "at": "2026-11-25", "error": "it was set back"}"#,
             ),
@@ -128,27 +128,15 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
         ),
         (mute, "report its state: it must be loaded"),
         (ClusterNode { report: Some("{".to_owned()), ..node(2, 2) }, "report its state: EOF"),
+        (edited("41/0/10/12", "41/0/5/17"), "layout is 41/0/5/17, but that of node 1 is 41/0/10/12"),
+        (edited("\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
         (
-            edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
-            "layout is 41/0/5/17, but that of node 1 is 41/0/10/12",
-        ),
-        (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
-        (
-            edited(&node(2, 2), "\"timeline\": \"3\"", "\"timeline\": \"2\""),
+            edited("\"timeline\": \"3\"", "\"timeline\": \"2\""),
             "was on timeline 2 when it last asked, and on timeline 3 for node 1",
         ),
-        (
-            edited(&node(2, 2), "\"generators\": \"g\"", "\"generators\": \"h\""),
-            "generators are not those of node 1",
-        ),
-        (
-            edited(&node(2, 2), "\"defaults\": \"d\"", "\"defaults\": \"e\""),
-            "other defaults for ids there than on node 1",
-        ),
-        (
-            edited(&node(2, 2), "\"rights\": \"r\"", "\"rights\": \"s\""),
-            "rights on segment tags are not those of node 1",
-        ),
+        (edited("\"generators\": \"g\"", "\"generators\": \"h\""), "generators are not those of node 1"),
+        (edited("\"defaults\": \"d\"", "\"defaults\": \"e\""), "other defaults for ids there than on node 1"),
+        (edited("\"rights\": \"r\"", "\"rights\": \"s\""), "rights on segment tags are not those of node 1"),
         (of_nobody, "uses no registry"),
         (without(&node(2, 2), "none is free"), "no worker id: none is free"),
     ];

@@ -96,43 +96,26 @@ fn a_row_says_which_servers_count_together() {
 
 #[test]
 fn wrong_steps_and_sections_are_refused() {
-    assert_eq!(refused(&SeriesRow { step: Some(1), ..ROW }), "series of kind \"gapless\" have no step");
-    assert_eq!(
-        refused(&SeriesRow { max_step: Some(1), ..ROW }),
-        "series of kind \"gapless\" have no max_step"
-    );
-    assert_eq!(
-        refused(&SeriesRow { sections: Some(1), ..ROW }),
-        "series of kind \"gapless\" have no sections"
-    );
-    assert_eq!(
-        refused(&SeriesRow { reset: Some("year"), ..MONOTONIC }),
-        "series of kind \"monotonic\" have no reset"
-    );
-    assert_eq!(refused(&SeriesRow { step: None, ..MONOTONIC }), "step must not be null");
-    assert_eq!(refused(&SeriesRow { max_step: None, ..MONOTONIC }), "max_step must not be null");
-    assert_eq!(refused(&SeriesRow { step: Some(0), ..MONOTONIC }), "step 0 is out of range");
-    assert_eq!(
-        refused(&SeriesRow { step: Some(8), max_step: Some(7), ..MONOTONIC }),
-        "step 8 is out of range"
-    );
-    assert_eq!(refused(&SeriesRow { max_step: Some(0), ..MONOTONIC }), "max_step 0 is out of range");
-    assert_eq!(refused(&SeriesRow { max_step: Some(-1), ..MONOTONIC }), "max_step -1 is out of range");
-    let row = SeriesRow { max_step: Some(1_000_000_001), ..MONOTONIC };
-    assert_eq!(refused(&row), "max_step 1000000001 is out of range");
-    assert_eq!(refused(&SeriesRow { sections: None, ..MONOTONIC }), "sections must not be null");
-    assert_eq!(
-        refused(&SeriesRow { sections: Some(0), ..MONOTONIC }),
-        "number of sections is out of range: 0"
-    );
-    assert_eq!(
-        refused(&SeriesRow { sections: Some(1_025), ..MONOTONIC }),
-        "number of sections is out of range: 1025"
-    );
-    assert_eq!(
-        refused(&SeriesRow { sections: Some(65_552), ..MONOTONIC }),
-        "number of sections is out of range: 65552"
-    );
+    let too_many = 1_000_000_001;
+    for (row, said) in [
+        (SeriesRow { step: Some(1), ..ROW }, "series of kind \"gapless\" have no step"),
+        (SeriesRow { max_step: Some(1), ..ROW }, "series of kind \"gapless\" have no max_step"),
+        (SeriesRow { sections: Some(1), ..ROW }, "series of kind \"gapless\" have no sections"),
+        (SeriesRow { reset: Some("year"), ..MONOTONIC }, "series of kind \"monotonic\" have no reset"),
+        (SeriesRow { step: None, ..MONOTONIC }, "step must not be null"),
+        (SeriesRow { max_step: None, ..MONOTONIC }, "max_step must not be null"),
+        (SeriesRow { step: Some(0), ..MONOTONIC }, "step 0 is out of range"),
+        (SeriesRow { step: Some(8), max_step: Some(7), ..MONOTONIC }, "step 8 is out of range"),
+        (SeriesRow { max_step: Some(0), ..MONOTONIC }, "max_step 0 is out of range"),
+        (SeriesRow { max_step: Some(-1), ..MONOTONIC }, "max_step -1 is out of range"),
+        (SeriesRow { max_step: Some(too_many), ..MONOTONIC }, "max_step 1000000001 is out of range"),
+        (SeriesRow { sections: None, ..MONOTONIC }, "sections must not be null"),
+        (SeriesRow { sections: Some(0), ..MONOTONIC }, "number of sections is out of range: 0"),
+        (SeriesRow { sections: Some(1_025), ..MONOTONIC }, "number of sections is out of range: 1025"),
+        (SeriesRow { sections: Some(65_552), ..MONOTONIC }, "number of sections is out of range: 65552"),
+    ] {
+        assert_eq!(refused(&row), said);
+    }
 }
 
 #[test]

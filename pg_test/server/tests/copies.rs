@@ -4,7 +4,7 @@ use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::programs;
 use snowflake_ids_server_tests::restores::{From, Part};
 use snowflake_ids_server_tests::segments::{self, create};
-use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
+use snowflake_ids_server_tests::snowflakes::{refused, status, take, worker};
 use std::fs;
 
 const COPY: &str = "this data directory is a copy";
@@ -93,16 +93,6 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     client.run("select snowflake_ids.state_adopt()")?;
     newest.extend(take(&mut client, 1000)?);
     ids::growing(&newest)
-}
-
-#[test]
-fn a_base_backup_with_a_set_worker_id_refuses() -> Result<()> {
-    let original = fixed().start()?;
-    take(&mut original.session()?, 1000)?;
-    let mut copy = original.base_backup()?;
-    copy.start_again()?;
-    refuses_as_a_copy(&copy)?;
-    next(&mut original.connect("postgres")?).map(drop)
 }
 
 /// In some folders, Postgres takes a file with an unknown name for a table's file.

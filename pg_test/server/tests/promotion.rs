@@ -159,27 +159,6 @@ fn a_rewound_primary_is_a_standby_and_is_promoted_as_one() -> Result<()> {
     taken.unique()
 }
 
-#[test]
-fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
-    let mut taken: Vec<i64> = Vec::new();
-    let mut primary = Server::builder().set("snowflake_ids.layout", "41/5/5/4").start()?;
-    primary.session()?;
-    // The statement takes ten seconds' worth of ids, so the primary's ids run ahead of the clock.
-    taken.extend(primary.connect("postgres")?.column::<i64>("select snowflake_nextvals(160000)")?);
-    for _ in 0..2 {
-        let standby = primary.standby()?;
-        let mut client = primary.connect("postgres")?;
-        taken.extend(take(&mut client, 1000)?);
-        client.run("create table if not exists kept (id bigint); insert into kept values (1)")?;
-        standby.catch_up(&primary)?;
-        drop((client, primary));
-        standby.promote()?;
-        primary = standby;
-    }
-    taken.extend(take(&mut primary.connect("postgres")?, 1000)?);
-    ids::growing(&taken)
-}
-
 /// A server with a worker id set by hand, a clock and prepared transactions. Calls do not wait for the clock.
 fn fixed_with_clock() -> Builder {
     let builder = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0");

@@ -12,48 +12,6 @@ fn assert_unknown(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap(server: &mut Server) -> Result<()> {
-    let (mut own, mut other) = sessions(server)?;
-    own.run("begin")?;
-    create(&mut own, "t", "step => 10")?;
-    own.run("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
-    let mut taken: Vec<i64> =
-        own.column("insert into t (filler) select 0 from generate_series(1, 1234) returning id")?;
-    taken.extend(own.column::<i64>("select segment_nextvals('t', 100)")?);
-    assert_eq!(own.one::<i64>("select segment_currval('t')")?, 1334);
-    assert_unknown(&mut other)?;
-    own.run("commit")?;
-    taken.extend(take(&mut other, "t", 100)?);
-    taken.push(next(&mut own, "t")?);
-    ids::growing(&taken)?;
-    ids::dense(taken)
-}
-
-fn a_tag_created_used_and_rolled_back_leaves_nothing(server: &mut Server) -> Result<()> {
-    let (mut own, mut other) = sessions(server)?;
-    own.run("begin")?;
-    create(&mut own, "t", "")?;
-    take(&mut own, "t", 10)?;
-    own.run("rollback")?;
-    assert_unknown(&mut own)?;
-    assert_unknown(&mut other)?;
-    create(&mut own, "t", "start => 70")?;
-    assert_eq!([next(&mut other, "t")?, next(&mut own, "t")?], [70, 71]);
-    Ok(())
-}
-
-fn a_failed_transaction_is_as_good_as_one_rolled_back(server: &mut Server) -> Result<()> {
-    let (mut own, mut other) = sessions(server)?;
-    let failing = "do $$ begin
-        perform snowflake_ids.segment_create('t');
-        perform segment_nextval('t');
-        raise division_by_zero;
-    end $$";
-    own.fails(failing, &SqlState::DIVISION_BY_ZERO)?;
-    assert_unknown(&mut own)?;
-    assert_unknown(&mut other)
-}
-
 fn a_savepoint_takes_back_what_was_done_since(server: &mut Server) -> Result<()> {
     let (mut own, mut other) = sessions(server)?;
     own.run("begin; savepoint a")?;
@@ -98,9 +56,6 @@ fn a_prepared_transaction_keeps_the_tag_and_its_ids(server: &mut Server) -> Resu
 #[test]
 fn transactions_use_the_tags_that_they_create() -> Result<()> {
     Server::builder().set("max_prepared_transactions", "2").cases(cases![
-        a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap,
-        a_tag_created_used_and_rolled_back_leaves_nothing,
-        a_failed_transaction_is_as_good_as_one_rolled_back,
         a_savepoint_takes_back_what_was_done_since,
         a_prepared_transaction_keeps_the_tag_and_its_ids
     ])

@@ -1,21 +1,8 @@
-//! Rollbacks never give ids back: ids that a transaction took from a row that it had changed do not repeat.
+//! Rollbacks never give ids back: ids that a transaction took from a row that it had changed do not repeat. pg_test/sql/segment.sql
+//! shows it for savepoints, and for a gap between the buffers.
 
 use snowflake_ids_server_tests::prelude::*;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
-
-fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
-    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
-    own.run("begin")?;
-    create(&mut own, "t", "")?;
-    let mut taken = take(&mut own, "t", 3)?;
-    own.run("savepoint a")?;
-    taken.extend(take(&mut own, "t", 3)?);
-    own.run("rollback to a")?;
-    taken.extend(take(&mut own, "t", 3)?);
-    own.run("commit")?;
-    taken.push(next(&mut other, "t")?);
-    ids::growing(&taken)
-}
+use snowflake_ids_server_tests::segments::{create, take};
 
 /// Changes of a tag in use. Each change locks the tag's row.
 const CHANGES: [&str; 4] = [
@@ -25,8 +12,10 @@ const CHANGES: [&str; 4] = [
     "update snowflake_ids.segment set step = 20 where tag = 't'",
 ];
 
-fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
-    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
+#[test]
+fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again() -> Result<()> {
+    let (server, mut own) = Server::builder().with_session()?;
+    let mut other = server.connect("postgres")?;
     let pairs = CHANGES.iter().flat_map(|first| CHANGES.map(|second| (*first, second)));
     // Setting the same value twice is refused, because ids above the value were issued in between.
     for (first, second) in pairs.filter(|(first, second)| first != second || !first.contains("segment_set")) {
@@ -43,33 +32,4 @@ fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Serv
         own.run("select snowflake_ids.segment_drop('t')")?;
     }
     Ok(())
-}
-
-#[test]
-fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
-    let prefetch = Server::builder().set("snowflake_ids.segment_prefetch", "50");
-    let server = prefetch.start()?;
-    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
-    create(&mut own, "t", "step => 10, max_step => 10")?;
-    let mut taken = take(&mut other, "t", 1)?;
-    // This id lies beyond the first buffer, so the second buffer begins after this id.
-    own.run(&format!("begin; {}", CHANGES[1]))?;
-    taken.push(next(&mut own, "t")?);
-    own.run("rollback")?;
-    taken.extend(take(&mut other, "t", 4)?);
-    wait::until(TIMEOUT, "the second buffer", || {
-        Ok(status::<Option<i64>>(&mut own, "t", "next_first")?.filter(|first| *first > 10))
-    })?;
-    // This change takes back the reserved ids.
-    own.run(CHANGES[1])?;
-    taken.extend(take(&mut other, "t", 30)?);
-    ids::unique(taken)
-}
-
-#[test]
-fn rollbacks_give_no_id_back() -> Result<()> {
-    Server::builder().cases(cases![
-        ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again,
-        ids_taken_by_changes_that_are_rolled_back_do_not_come_again
-    ])
 }

@@ -334,56 +334,6 @@ fn rows_are_filled_as_texts_and_by_copy(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-fn what_cannot_be_is_refused(server: &mut Server) -> Result<()> {
-    create(&mut server.session()?, ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
-    let mut client = server.session()?;
-    client.run("create role plain login; grant usage on schema snowflake_ids to plain")?;
-    for number in 1..=3 {
-        ensure!(next(&mut client, 1)? == number, "{number}");
-    }
-    let named = "a".repeat(108);
-    let long = format!("select snowflake_ids.series_create('{named}', kind => 'monotonic')");
-    for (call, code, words) in [
-        ("select series_nextval('chat', 1)", "2200H", "of key 1 of series \"chat\" are used up"),
-        (
-            "select snowflake_ids.series_alter('chat', new_name => 'talk')",
-            "0A000",
-            "cannot rename series \"chat\"",
-        ),
-        ("update snowflake_ids.series set sections = 3", "0A000", "sections"),
-        (
-            "select snowflake_ids.series_create('chat 2', kind => 'monotonic', reset => 'year')",
-            "0A000",
-            "reset",
-        ),
-        (
-            "select snowflake_ids.segment_create('x section 2 of 2'); \
-          select snowflake_ids.series_create('x', kind => 'monotonic', sections => 2)",
-            "42710",
-            "already exist",
-        ),
-        (&long, "22023", "too long"),
-        (
-            "set role plain; select segment_nextval('chat section 1 of 2')",
-            "42501",
-            "permission denied for segment tag",
-        ),
-        (
-            "delete from snowflake_ids.segment where tag like 'chat%'; select series_nextval('chat', 5)",
-            "42704",
-            "section \"chat section",
-        ),
-    ] {
-        let error = client.error(call)?;
-        ensure!(error.code().code() == code && error.message().contains(words), "{call}: {error:?}");
-        client.run("reset role")?;
-    }
-    // A role that may use the series may also use its sections.
-    client.run("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
-    ensure!(client.one::<i64>("select series_nextval('open', 1)")? == 1, "as another role");
-    Ok(())
-}
-
 #[test]
 fn without_memory_there_are_no_numbers() -> Result<()> {
     let server = server(Server::builder().set("snowflake_ids.series_memory", "0"), "")?;
@@ -420,7 +370,6 @@ fn numbers_of_a_key_grow() -> Result<()> {
         a_section_takes_one_write_for_each_step,
         a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped,
         a_key_that_is_set_goes_on_above_for_all_sessions,
-        rows_are_filled_as_texts_and_by_copy,
-        what_cannot_be_is_refused
+        rows_are_filled_as_texts_and_by_copy
     ])
 }

@@ -74,23 +74,6 @@ fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Two servers with different worker ids.
-#[test]
-fn two_servers_make_no_uuid_twice() -> Result<()> {
-    let mut uuids = HashSet::new();
-    for worker in ["3", "4"] {
-        let (_server, mut client) =
-            Server::builder().set("snowflake_ids.worker_id", worker).with_session()?;
-        let ids = client.column::<String>("select snowflake_uuid()::text from generate_series(1, 20000)")?;
-        let workers = format!("select snowflake_worker_id('{}'::uuid)::text", ids[0]);
-        assert_eq!(client.one::<String>(&workers)?, worker);
-        // The comparison ignores the random bits, because the node alone distinguishes the UUIDs.
-        uuids.extend(ids.iter().map(|id| Ok(number(id)? >> 52)).collect::<Result<Vec<_>>>()?);
-    }
-    assert_eq!(uuids.len(), 40_000);
-    Ok(())
-}
-
 #[test]
 fn uuids_are_unique() -> Result<()> {
     Server::builder().cases(cases![

@@ -104,16 +104,6 @@ fn a_node_without_the_library_fails_the_call(cluster: &mut Citus) -> Result<()> 
     well(&mut client, 3)
 }
 
-#[test]
-fn a_node_of_another_layout_fails_the_call() -> Result<()> {
-    let mut cluster = Citus::of(2, SetUp::Extension)?;
-    restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
-    let detail = citus::failed(&mut cluster.session()?)?;
-    ensure!(detail.starts_with("node 2 ") && detail.lines().count() == 1, "{detail}");
-    ensure!(detail.contains("layout"), "{detail}");
-    Ok(())
-}
-
 fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
     let layout: String = cluster.session()?.one("show snowflake_ids.layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;

@@ -60,25 +60,6 @@ fn sixteen_sessions_use_a_thousand_tags(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-fn five_databases_at_once_have_each_their_own_tag_of_the_same_name(server: &mut Server) -> Result<()> {
-    const DATABASES: usize = 5;
-    for number in 0..DATABASES {
-        let name = format!("db{number}");
-        server.create_database(&name)?;
-        create(&mut server.connect(&name)?, "t", "step => 10")?;
-    }
-    let clients = (0..SESSIONS - 1).map(|n| server.connect(&format!("db{}", n % DATABASES)));
-    let taken = at_once(clients.collect::<Result<_>>()?, |_, mut client| {
-        (0..500).map(|_| next(&mut client, "t")).collect::<Result<Vec<_>>>()
-    })?;
-    for database in 0..DATABASES {
-        let of_one: Vec<i64> = taken.iter().skip(database).step_by(DATABASES).flatten().copied().collect();
-        assert_eq!(of_one.len(), 1500);
-        ids::dense(of_one)?;
-    }
-    Ok(())
-}
-
 fn tags_of_one_increment_and_all_remainders_make_up_all_numbers(server: &mut Server) -> Result<()> {
     const INCREMENT: usize = 3;
     let mut client = server.session()?;
@@ -104,7 +85,6 @@ fn ids_of_a_tag_are_dense() -> Result<()> {
     Server::builder().set("synchronous_commit", "off").cases(cases![
         sixteen_sessions_take_the_ids_of_one_tag_in_every_way,
         sixteen_sessions_use_a_thousand_tags,
-        five_databases_at_once_have_each_their_own_tag_of_the_same_name,
         tags_of_one_increment_and_all_remainders_make_up_all_numbers
     ])
 }

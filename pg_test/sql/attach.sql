@@ -25,15 +25,6 @@ INSERT INTO invoices VALUES (9000000000000000000, 'from elsewhere');
 SELECT snowflake_ids.attach('invoices', 'id', sequence => 'drop');
 DELETE FROM invoices WHERE id > 1000;
 SELECT snowflake_ids.attach('invoices', 'id', kind => 'segment', tag => E'it''s a \\ "tag"', sequence => 'drop');
--- Backslashes escape in plain literals before 19.
-SELECT current_setting('server_version_num')::int < 190000 AS escapes \gset
-\if :escapes
-SET standard_conforming_strings = off;
-\endif
-SELECT snowflake_ids.attach('invoices', 'id', kind => 'segment', tag => E'it''s a \\ "tag"', sequence => 'drop');
-\if :escapes
-RESET standard_conforming_strings;
-\endif
 INSERT INTO invoices (note) VALUES ('tagged') RETURNING id;
 SELECT segment_nextval(E'it''s a \\ "tag"');
 SELECT snowflake_ids.attach('invoices', 'id', kind => 'segment', tag => 'other', sequence => 'drop');

@@ -1,5 +1,5 @@
 -- Statements that meet a column of ours mean what they mean to stock Postgres. compare runs each statement on columns of stock
--- and on the same columns that are attached, and shows the result of ours if it differs.
+-- and on the same columns that are attached.
 CREATE SCHEMA changes;
 SET search_path = changes;
 CREATE FUNCTION run(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -84,15 +84,18 @@ BEGIN
         FROM changes.given g WHERE g.place = result.place);
 END
 $$;
-CREATE FUNCTION compare() RETURNS TABLE (place int, sql text, stock text, ours text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION compare() RETURNS TABLE (sql text, stock text, ours text) LANGUAGE plpgsql AS $$
 BEGIN
-    FOR place, sql IN SELECT s.place, s.sql FROM changes.statement s ORDER BY s.place LOOP
+    FOR sql IN SELECT s.sql FROM changes.statement s ORDER BY s.place LOOP
         stock := changes.result('stock', sql);
         ours := changes.result('ours', sql);
         RETURN NEXT;
     END LOOP;
 END
 $$;
+CREATE VIEW differences AS
+SELECT count(*) AS statements, count(*) FILTER (WHERE starts_with(stock, 'done')) AS done,
+    string_agg(E'\n' || sql || E'\n  stock: ' || stock || E'\n  ours: ' || ours, '') FILTER (WHERE ours <> stock) AS differ FROM compare();
 INSERT INTO statement (sql) VALUES
 ('ALTER TABLE d ALTER id SET GENERATED ALWAYS'),
 ('INSERT INTO d VALUES (77, $$n$$)'),
@@ -129,7 +132,7 @@ INSERT INTO statement (sql) VALUES
 ('ALTER SEQUENCE both_kinds_id_2_seq OWNED BY both_kinds.note');
 SET client_min_messages = warning;
 SELECT make('snowflake');
-SELECT place, sql, stock, CASE WHEN ours <> stock THEN ours END AS ours FROM compare() ORDER BY place;
+SELECT * FROM differences;
 SELECT sequence, kind FROM snowflake_ids.sequence_status ORDER BY sequence::text;
 SELECT attidentity, pg_get_expr(adbin, adrelid) FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE attrelid = 'ours.d'::regclass AND attname = 'id';
@@ -146,7 +149,7 @@ SELECT coalesce(bool_or(result('stock', sql) <> result('ours', sql)), false) AS 
     ('MERGE INTO a USING source s ON a.id = s.id WHEN MATCHED THEN UPDATE SET id = DEFAULT')) AS s (sql)
 WHERE current_setting('server_version_num')::int >= 150000;
 ROLLBACK;
-SELECT place, sql, stock, CASE WHEN ours <> stock THEN ours END AS ours FROM compare() ORDER BY place;
+SELECT * FROM differences;
 SELECT sequence, tag, last_id > 0 AS goes_on FROM snowflake_ids.sequence_status ORDER BY sequence::text;
 RESET client_min_messages;
 -- Each row takes one id, also where an ignored value is DEFAULT.

@@ -1,4 +1,4 @@
--- What the extension brings, with its labels and privileges.
+-- Labels and privileges of what users do not call. docs/reference has those of what they call, the settings and the views.
 CREATE EXTENSION snowflake_ids;
 
 SELECT p.oid::regprocedure AS function,
@@ -8,15 +8,10 @@ SELECT p.oid::regprocedure AS function,
 FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_ids')
-  -- Of the internal functions, those that every role may call, or that are not labelled as most are.
-  AND (p.pronamespace <> 'snowflake_ids_internal'::regnamespace OR (p.provolatile, p.proparallel) <> ('v', 'u')
-       OR has_function_privilege('public', p.oid, 'EXECUTE'))
+  AND (p.pronamespace = 'snowflake_ids_internal'::regnamespace OR 'internal'::regtype = ANY (p.proargtypes))
+  -- Those that every role may call, or that are not labelled as most are.
+  AND ((p.provolatile, p.proparallel) <> ('v', 'u') OR has_function_privilege('public', p.oid, 'EXECUTE'))
 ORDER BY p.oid::regprocedure::text COLLATE "C";
-
-\d snowflake_ids.status
-
-SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
-FROM pg_settings WHERE name LIKE 'snowflake\_ids.%' ORDER BY name COLLATE "C";
 
 -- Every role may generate and decode, and look at the status; no role needs more than that.
 CREATE ROLE ids_user;

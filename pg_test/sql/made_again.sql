@@ -1,5 +1,5 @@
 -- Columns that take dense ids count, and begin again, as those of stock Postgres do. Each statement runs with columns of stock, and
--- with snowflake_ids.new_columns = segment. The result of ours is shown if it differs.
+-- with snowflake_ids.new_columns = segment. The results of ours are shown that differ.
 SET client_min_messages = warning;
 CREATE SCHEMA made;
 CREATE SCHEMA stock;
@@ -19,7 +19,7 @@ BEGIN
     ELSE
         EXECUTE statement;
     END IF;
-    RETURN coalesce(found, 'done');
+    RETURN coalesce(nullif(found, ''), 'done');
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT;
     RETURN SQLSTATE || ' ' || message;
@@ -36,6 +36,9 @@ BEGIN
     TRUNCATE made.statement;
 END
 $$;
+CREATE VIEW made.differences AS
+SELECT count(*) AS statements, count(*) FILTER (WHERE stock ~ '^[0-9A-Z]{5} ') AS refused,
+    string_agg(E'\n' || sql || E'\n  stock: ' || stock || E'\n  ours: ' || ours, '') AS differ FROM made.compare();
 
 -- START and INCREMENT.
 INSERT INTO made.statement (sql) VALUES
@@ -76,7 +79,7 @@ INSERT INTO made.statement (sql) VALUES
 ('SELECT attach_column($$later_parts$$)'),
 ('INSERT INTO later_parts (note) VALUES ($$n$$) RETURNING id'),
 ('INSERT INTO later_parts (note) VALUES ($$n$$) RETURNING id');
-SELECT * FROM made.compare();
+SELECT * FROM made.differences;
 -- A sequence whose numbers an application takes in blocks needs a tag without gaps.
 SELECT sequence, tag, increment, last_id FROM snowflake_ids.sequence_status WHERE sequence::text LIKE 'ours.%steps%' ORDER BY sequence::text;
 SELECT snowflake_ids.segment_alter('ours.steps', increment => 7, remainder => 0);
@@ -106,7 +109,7 @@ INSERT INTO made.statement (sql) VALUES
 ('DROP TABLE renamed'),
 ('CREATE TABLE t (id bigserial)'),
 ('INSERT INTO t DEFAULT VALUES RETURNING id');
-SELECT * FROM made.compare();
+SELECT * FROM made.differences;
 SELECT tag, is_made FROM snowflake_ids.segment WHERE tag LIKE 'ours.%' ORDER BY tag;
 
 -- A tag goes in the transaction of the DROP.

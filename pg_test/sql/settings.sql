@@ -4,9 +4,7 @@ SHOW snowflake_ids.worker_id;
 SET snowflake_ids.layout = 'twitter';
 SET snowflake_ids.worker_id = 5;
 ALTER SYSTEM SET snowflake_ids.layout = '41/5/5/99';
-ALTER SYSTEM SET snowflake_ids.layout = '41/5/5';
 ALTER SYSTEM SET snowflake_ids.layout = '41/5/5/12 unit=1h';
-ALTER SYSTEM SET snowflake_ids.layout = '41/5/5/12 epoch=soon';
 ALTER SYSTEM SET snowflake_ids.layout = '';
 ALTER SYSTEM SET snowflake_ids.worker_id = 'seven';
 ALTER SYSTEM SET snowflake_ids.worker_id = '-1';
@@ -29,8 +27,6 @@ ALTER SYSTEM SET snowflake_ids.max_clock_skew = '-1s';
 SET snowflake_ids.max_drift = -1;
 SET snowflake_ids.clock_wait_timeout = '-1s';
 \set VERBOSITY verbose
-SELECT name, unit, min_val, max_val FROM pg_settings
-WHERE name LIKE 'snowflake\_ids.%' AND vartype = 'integer' ORDER BY name COLLATE "C";
 
 -- What they may be.
 SET snowflake_ids.max_drift = '2min';

@@ -1,5 +1,4 @@
 -- The registry of worker ids. This server has a number of its own, so that all rows are made here by hand.
-\d snowflake_ids.worker_lease
 
 -- Servers that have each leased an id for an hour.
 INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, host, token, expires_at)

@@ -48,14 +48,19 @@ const READS: &str = "perform pg_catalog.length(t)";
 const WRITES: &str = "update stock set number = k where place = n";
 
 impl Round {
-    fn of(call: Call) -> Option<Self> {
-        let (expression, end, stock) = match call {
-            Call::Reads(expression) => (expression, "commit", READS),
-            Call::Writes(expression) => (expression, "commit", WRITES),
-            Call::Undone(expression) => (expression, "rollback", WRITES),
+    /// The round of a function, which is named as in [`CALLS`].
+    fn of(function: &str, call: Call) -> Option<Self> {
+        let name = function.split('(').next().unwrap_or_default();
+        let (first, arguments, end, stock) = match call {
+            Call::Reads(arguments) => ("", arguments, "commit", READS),
+            Call::Writes(arguments) => ("", arguments, "commit", WRITES),
+            Call::After(first, arguments) => (first, arguments, "commit", WRITES),
+            Call::Undone(arguments) => ("", arguments, "rollback", WRITES),
             Call::Not(_) => return None,
         };
-        Some(Self { database: Database::Registry, statement: format!("perform {expression}"), end, stock })
+        let comma = if first.is_empty() { "" } else { ", " };
+        let statement = format!("perform {first}{comma}{name}({arguments})");
+        Some(Self { database: Database::Registry, statement, end, stock })
     }
 
     fn of_view(view: &str) -> Self {
@@ -305,7 +310,8 @@ fn no_login_takes_half_of_what_others_have() -> Result<()> {
     let only = std::env::var("FAIR_CALLS").unwrap_or_default();
     let mut world = World::new()?;
     let views = world.views()?;
-    let functions = CALLS.iter().filter_map(|(name, call)| Some(((*name).to_owned(), Round::of(*call)?)));
+    let functions =
+        CALLS.iter().filter_map(|(name, call)| Some(((*name).to_owned(), Round::of(name, *call)?)));
     let rounds: Vec<_> = functions
         .chain(views.iter().map(|view| (view.clone(), Round::of_view(view))))
         .flat_map(|(name, round)| {

@@ -78,93 +78,46 @@ fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str)
 /// A view, columns of a row in it, and the severity and problem that are reported for them.
 type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
 
+const STATUS: &str = "snowflake_ids.status";
+const REGISTRY: &str = "snowflake_ids.registry_status";
+const TAG: &str = "snowflake_ids_internal.tag_attention";
+const GENERATOR: &str = "snowflake_ids.generator_status";
+const FAULTS: [Fault; 16] = [
+    (STATUS, &[("state", "'the lease has ended'")], "alarm", "issues no snowflake ids: the lease has ended"),
+    (STATUS, &[("clock_ahead", "'3 hours'")], "alarm", "03:00:00 ahead, and is not followed"),
+    (STATUS, &[("drift", "'31 s'")], "note", "ids are 00:00:31 ahead of the clock"),
+    (STATUS, &[("drift", "'31 s'"), ("steps_back", "1")], "warning", "ids are 00:00:31 ahead of the clock"),
+    (STATUS, &[("drift", "'60 s'")], "alarm", "ids are 00:01:00 ahead of the clock"),
+    (STATUS, &[("lease_expires_at", "now() + interval '8 hours'")], "warning", "ends in 08:00:00"),
+    (STATUS, &[("lease_expires_at", "now() + interval '1 hour'")], "alarm", "ends in 01:00:00"),
+    (STATUS, &[("years_left", "4.9")], "warning", "ends in 4.9 years"),
+    (STATUS, &[("years_left", "0.9")], "alarm", "ends in 0.9 years"),
+    (STATUS, &[("years_left", "0")], "alarm", "has ended, or ends within 36 days"),
+    (REGISTRY, &[("state", "'failing'"), ("error", "'it is gone'")], "alarm", "does not answer: it is gone"),
+    (
+        TAG,
+        &[("trouble", "'locked'"), ("standing", "'without ids'")],
+        "alarm",
+        "without ids, and refills fail: locked",
+    ),
+    (TAG, &[("trouble", "'locked'"), ("standing", "'refills fail'")], "warning", "refills fail: locked"),
+    (TAG, &[("exhausted_at", "'2099-01-01'"), ("standing", "'ends soon'")], "alarm", "used up at"),
+    (TAG, &[("exhausted_at", "'2099-01-01'"), ("standing", "'ends this year'")], "warning", "used up at"),
+    (
+        GENERATOR,
+        &[("fits", "false"), ("state", "'too narrow'")],
+        "warning",
+        "does not fit this server: too narrow",
+    ),
+];
+
 fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     next(&mut client)?;
-    let faults: [Fault; 16] = [
-        (
-            "snowflake_ids.status",
-            &[("state", "'the lease has ended'")],
-            "alarm",
-            "issues no snowflake ids: the lease has ended",
-        ),
-        (
-            "snowflake_ids.status",
-            &[("clock_ahead", "'3 hours'")],
-            "alarm",
-            "03:00:00 ahead, and is not followed",
-        ),
-        ("snowflake_ids.status", &[("drift", "'31 s'")], "note", "ids are 00:00:31 ahead of the clock"),
-        (
-            "snowflake_ids.status",
-            &[("drift", "'31 s'"), ("steps_back", "1")],
-            "warning",
-            "ids are 00:00:31 ahead of the clock",
-        ),
-        ("snowflake_ids.status", &[("drift", "'60 s'")], "alarm", "ids are 00:01:00 ahead of the clock"),
-        (
-            "snowflake_ids.status",
-            &[("lease_expires_at", "now() + interval '8 hours'")],
-            "warning",
-            "ends in 08:00:00",
-        ),
-        (
-            "snowflake_ids.status",
-            &[("lease_expires_at", "now() + interval '1 hour'")],
-            "alarm",
-            "ends in 01:00:00",
-        ),
-        ("snowflake_ids.status", &[("years_left", "4.9")], "warning", "ends in 4.9 years"),
-        ("snowflake_ids.status", &[("years_left", "0.9")], "alarm", "ends in 0.9 years"),
-        ("snowflake_ids.status", &[("years_left", "0")], "alarm", "has ended, or ends within 36 days"),
-        (
-            "snowflake_ids.registry_status",
-            &[("server", "'ids'"), ("state", "'failing'"), ("error", "'it is gone'")],
-            "alarm",
-            "does not answer: it is gone",
-        ),
-        (
-            "snowflake_ids_internal.tag_attention",
-            &[("tag", "'a'"), ("trouble", "'row locked'"), ("standing", "'without ids'")],
-            "alarm",
-            "without ids, and refills fail: row locked",
-        ),
-        (
-            "snowflake_ids_internal.tag_attention",
-            &[("tag", "'a'"), ("trouble", "'row locked'"), ("standing", "'refills fail'")],
-            "warning",
-            "refills fail: row locked",
-        ),
-        (
-            "snowflake_ids_internal.tag_attention",
-            &[("tag", "'a'"), ("exhausted_at", "now() + interval '20 days'"), ("standing", "'ends soon'")],
-            "alarm",
-            "used up at",
-        ),
-        (
-            "snowflake_ids_internal.tag_attention",
-            &[
-                ("tag", "'a'"),
-                ("exhausted_at", "now() + interval '200 days'"),
-                ("standing", "'ends this year'"),
-            ],
-            "warning",
-            "used up at",
-        ),
-        (
-            "snowflake_ids.generator_status",
-            &[("name", "'web'"), ("fits", "false"), ("state", "'too narrow'")],
-            "warning",
-            "does not fit this server: too narrow",
-        ),
-    ];
-    for (view, values, severity, problem) in faults {
+    for (view, values, severity, problem) in FAULTS {
         let own: String = client.one(&format!("select pg_get_viewdef('{view}'::regclass)"))?;
-        let from = if view == "snowflake_ids.status" {
-            format!("from ({}) as v", own.trim_end_matches(';'))
-        } else {
-            String::new()
-        };
+        let from =
+            if view == STATUS { format!("from ({}) as v", own.trim_end_matches(';')) } else { String::new() };
         let view_of_fault = altered(&mut client, view, values, &from)?;
         client.run(&view_of_fault)?;
         is_told(&mut client, severity, problem)?;

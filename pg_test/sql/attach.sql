@@ -3,7 +3,7 @@
 CREATE VIEW columns AS
 SELECT table_name, column_name, column_default, identity_generation AS identity,
        pg_get_serial_sequence(table_name, column_name) AS sequence
-FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name COLLATE "C", ordinal_position;
+FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'bigint' ORDER BY table_name COLLATE "C", ordinal_position;
 
 -- A serial goes on above what its sequence gave, stored or not.
 CREATE TABLE invoices (id bigserial PRIMARY KEY, note text);

@@ -22,6 +22,8 @@ RESET ROLE;
 SELECT snowflake_ids.segment_grant('invoices', 'alice', 'USAGE');
 SET ROLE bob;
 SELECT segment_nextval('invoices');
+-- From here on the same refusals without their details and hints.
+\set VERBOSITY terse
 SELECT segment_nextvals('invoices', 2);
 SELECT segment_nextval_text('invoices');
 SELECT segment_currval('invoices');
@@ -154,6 +156,7 @@ SET ROLE carol;
 SELECT segment_nextval('renamed');
 RESET ROLE;
 
+\set VERBOSITY verbose
 -- Wrong arguments.
 SELECT snowflake_ids.segment_grant('nowhere', 'bob', 'USAGE');
 SELECT snowflake_ids.segment_grant('open', 'nobody', 'USAGE');

@@ -4,15 +4,12 @@ SELECT snowflake_ids.series_create('feeds', 'monotonic', step => 2000000, sectio
 SELECT name, kind, step, max_step, sections FROM snowflake_ids.series_status ORDER BY name;
 
 -- Wrong terms.
-SELECT snowflake_ids.series_create('x', 'dense');
 SELECT snowflake_ids.series_create('x', 'monotonic', step => 0);
 SELECT snowflake_ids.series_create('x', 'monotonic', step => 11, max_step => 10);
 SELECT snowflake_ids.series_create('x', 'monotonic', max_step => 0);
-SELECT snowflake_ids.series_create('x', 'monotonic', max_step => -2147483648);
 SELECT snowflake_ids.series_create('x', 'monotonic', step => 1000000001);
 SELECT snowflake_ids.series_create('x', 'monotonic', reset => 'year');
 SELECT snowflake_ids.series_create('x', 'monotonic', sections => 0);
-SELECT snowflake_ids.series_create('x', 'monotonic', sections => 1025);
 SELECT snowflake_ids.series_create('x', 'Gapless');
 INSERT INTO snowflake_ids.series (name, kind) VALUES ('x', 'monotonic');
 INSERT INTO snowflake_ids.series (name, kind, step, max_step) VALUES ('x', 'monotonic', 1, 1);
@@ -82,9 +79,6 @@ ROLLBACK;
 DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;
 
 -- Wrong arguments.
-SELECT series_nextval('messages', NULL::bigint);
-SELECT series_nextval('messages', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
 SELECT series_nextval('chats', 1);
-SELECT series_currval('messages', 1);
 SELECT snowflake_ids.series_set('messages', 1, -1);
 SELECT snowflake_ids.series_drop(name) FROM (SELECT name FROM snowflake_ids.series) AS s;

@@ -288,10 +288,12 @@ impl Server {
         ))
     }
 
-    /// Creates a database with the extension.
-    pub fn create_database(&self, name: &str) -> Result<()> {
+    /// Creates a database with the extension. Returns a session in it.
+    pub fn create_database(&self, name: &str) -> Result<Client> {
         self.connect("postgres")?.run(&format!("create database {name}"))?;
-        self.connect(name)?.run("create extension snowflake_ids")
+        let mut client = self.connect(name)?;
+        client.run("create extension snowflake_ids")?;
+        Ok(client)
     }
 
     /// Creates a database in an encoding and named after it, with the extension. Returns a session in UTF-8.

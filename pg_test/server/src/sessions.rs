@@ -39,6 +39,23 @@ impl Server {
             "select exists (select from pg_locks where pid = {process} and not granted)"
         ))
     }
+
+    /// The result of `call`, which waits for a lock until `then` has run.
+    #[track_caller]
+    pub fn while_waiting<T: Send>(
+        &self,
+        client: &mut Client,
+        call: impl FnOnce(&mut Client) -> T + Send,
+        then: impl FnOnce() -> Result<()>,
+    ) -> Result<T> {
+        let process = client.process()?;
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| call(client));
+            self.wait_for_lock(process)?;
+            then()?;
+            Ok(waiting.ended())
+        })
+    }
 }
 
 /// Runs `work` in one thread per session. All threads begin together. `work` gets the session's number.

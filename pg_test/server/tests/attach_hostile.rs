@@ -307,19 +307,14 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: 
         mallory.run("create table hostile.t (id bigserial, note text); truncate hostile.loot")?;
         let mut other = server.connect_as("mallory", "")?;
         other.run(&format!("begin; {change}"))?;
-        let error = thread::scope(|scope| -> Result<Option<String>> {
-            let mut adopter = server.session()?;
-            let pid = adopter.process()?;
-            let attaching = scope.spawn(move || {
-                let attached =
-                    adopter.batch_execute("select snowflake_ids.attach('hostile.t', 'id', 'segment')");
-                attached.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
-            });
-            server.wait_for_lock(pid)?;
-            other.run("commit")?;
-            Ok(attaching.ended())
-        })?;
-        assert_eq!(error.as_deref(), expected, "{change}");
+        let attach = "select snowflake_ids.attach('hostile.t', 'id', 'segment')";
+        let attached = server.while_waiting(
+            &mut server.session()?,
+            |adopter| adopter.batch_execute(attach),
+            || other.run("commit"),
+        )?;
+        let error = attached.as_ref().err().and_then(|error| error.code().map(SqlState::code));
+        assert_eq!(error, expected, "{change}");
         check_loot(&mut client, "mallory", change)?;
         drop(other);
         mallory

@@ -160,18 +160,15 @@ fn what_changes_between_the_plan_and_its_group_is_left(server: &mut Server) -> R
     )?;
     let mut other = server.session()?;
     other.run("create temp table passing (id bigserial); begin; lock table app.t1 in access share mode")?;
-    let process = client.process()?;
-    thread::scope(|scope| -> Result<()> {
-        let calling = scope.spawn(|| client.run("call snowflake_ids.attach_all(kind => 'segment')"));
-        server.wait_for_lock(process)?;
-        other.run(
-            "drop table app.t2;
-             alter table app.t3 drop column id; alter table app.t3 add column id bigint default 7;
-             alter sequence app.t4_id_seq owned by none; alter table app.t4 alter id set default 7;
-             commit",
-        )?;
-        calling.ended()
-    })?;
+    let changes = "drop table app.t2;
+        alter table app.t3 drop column id; alter table app.t3 add column id bigint default 7;
+        alter sequence app.t4_id_seq owned by none; alter table app.t4 alter id set default 7;
+        commit";
+    server.while_waiting(
+        &mut client,
+        |client| client.run("call snowflake_ids.attach_all(kind => 'segment')"),
+        || other.run(changes),
+    )??;
     let defaults: Vec<String> = client.column(
         "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid in
              ('app.t1'::regclass, 'app.t3'::regclass, 'app.t4'::regclass, 'app.t5'::regclass) order by adrelid",

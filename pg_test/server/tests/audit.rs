@@ -353,21 +353,13 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         let mut other = server.connect("postgres")?;
         other.run(&format!("begin; lock table s.orders; {change}"))?;
         let mut reader = server.connect_as("reader", "")?;
-        let pid = reader.process()?;
-        let error = thread::scope(|scope| -> Result<Option<String>> {
-            let auditing = scope.spawn(move || {
-                let audited =
-                    reader.batch_execute("select * from snowflake_ids.audit('s.orders'::regclass, 'id')");
-                audited.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
-            });
-            let waiting = format!(
-                "select coalesce((select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}), false)"
-            );
-            client.becomes_true(&waiting)?;
-            other.run("commit")?;
-            Ok(auditing.ended())
-        })?;
-        assert_eq!(error.as_deref(), expected, "{change}");
+        let audited = server.while_waiting(
+            &mut reader,
+            |reader| reader.batch_execute("select * from snowflake_ids.audit('s.orders'::regclass, 'id')"),
+            || other.run("commit"),
+        )?;
+        let error = audited.as_ref().err().and_then(|error| error.code().map(SqlState::code));
+        assert_eq!(error, expected, "{change}");
         client.run("drop schema s cascade; drop role reader")?;
     }
     Ok(())

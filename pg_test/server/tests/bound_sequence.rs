@@ -3,22 +3,13 @@
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
 use snowflake_ids_server_tests::full;
 use snowflake_ids_server_tests::prelude::*;
-use std::collections::HashSet;
 use std::io::Write;
 
 const INCREMENT: i64 = 50;
 
 /// Runs `take` in eight sessions at once, and joins their results.
-fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<Vec<T>> {
-    let take = &take;
-    thread::scope(|scope| {
-        let sessions: Vec<_> = (0..8).map(|session| scope.spawn(move || take(session))).collect();
-        let mut all = Vec::new();
-        for session in sessions {
-            all.extend(session.ended()?);
-        }
-        Ok(all)
-    })
+fn from_eight(server: &Server, take: impl Fn(usize, Client) -> Result<Vec<i64>> + Sync) -> Result<Vec<i64>> {
+    Ok(at_once(server.sessions("postgres", 8)?, take)?.concat())
 }
 
 /// Hibernate's pooled optimizer uses the ids up to the number that it got, or up to the number before. Its pooled-lo optimizer uses
@@ -31,8 +22,7 @@ fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
          select snowflake_ids.bind_sequence('of_clock')",
     )?;
     for (sequence, single) in [("of_tag", "segment_nextval('pooled')"), ("of_clock", "snowflake_nextval()")] {
-        let taken = from_eight(|of| {
-            let mut session = server.session()?;
+        let taken = from_eight(server, |of, mut session| {
             let mut taken = Vec::new();
             for _ in 0..40 {
                 let number: i64 = session.one(&format!("select nextval('{sequence}')"))?;
@@ -45,10 +35,7 @@ fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
             }
             Ok(taken)
         })?;
-        let mut seen = HashSet::new();
-        for id in taken {
-            ensure!(seen.insert(id), "{id} twice, of {sequence}");
-        }
+        ids::unique(taken).context(sequence)?;
     }
     Ok(())
 }
@@ -60,8 +47,7 @@ const MIXED: &str = "create table adopted (id bigserial primary key, note text);
     select snowflake_ids.bind_sequence('identity_id_seq', 'segment', 'mixed')";
 
 fn mix(server: &Server) -> Result<Vec<i64>> {
-    from_eight(|_| {
-        let mut session = server.session()?;
+    from_eight(server, |_, mut session| {
         let mut taken = Vec::new();
         for _ in 0..25 {
             taken.push(session.one("select nextval('adopted_id_seq')")?);
@@ -104,11 +90,7 @@ fn no_number_comes_twice_over_restarts(server: &mut Server) -> Result<()> {
 }
 
 fn numbers_are_dense_where_the_server_was_always_stopped(server: &mut Server) -> Result<()> {
-    let mut taken = mixed_over_restarts(server, &[Some(Shutdown::Fast)])?;
-    taken.sort_unstable();
-    let gap = taken.iter().zip(1..).find(|(number, place)| **number != *place);
-    ensure!(gap.is_none(), "number and place {gap:?}");
-    Ok(())
+    ids::dense(mixed_over_restarts(server, &[Some(Shutdown::Fast)])?)
 }
 
 /// Before the first binding, sessions plan functions and statements. Their plans name no sequence.
@@ -135,17 +117,9 @@ fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) ->
 
 /// A database that uses another database of the server as its registry.
 fn node(server: &Server) -> Result<Client> {
-    server.create_database("node")?;
-    let mut client = server.connect("node")?;
-    client.run(&format!(
-        "set client_min_messages = warning;
-         create extension postgres_fdw;
-         create server {NAME} foreign data wrapper postgres_fdw
-             options (host '127.0.0.1', port '{}', dbname 'postgres');
-         create user mapping for postgres server {NAME} options (user 'postgres');
-         {JOIN}",
-        server.port()
-    ))?;
+    let mut client = server.create_database("node")?;
+    server.connect_from(&mut client, NAME, "postgres")?;
+    client.run(JOIN)?;
     Ok(client)
 }
 

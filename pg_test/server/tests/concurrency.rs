@@ -73,8 +73,7 @@ fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
     let inserts = if env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1") { 200 } else { 20 };
     let server = Server::builder().set("synchronous_commit", "off").start()?;
     for database in ["a", "b"] {
-        server.create_database(database)?;
-        server.connect(database)?.run(
+        server.create_database(database)?.run(
             "create table t0 (id bigint primary key default snowflake_nextval(), filler int);
              create table t1 (like t0 including all)",
         )?;

@@ -30,8 +30,7 @@ fn fill(client: &mut Client, rows: u32) -> Result<()> {
 
 /// Makes both databases. Production has given more ids since staging was copied from it, and staging has other ids in memory.
 fn production_and_staging(server: &Server) -> Result<(Client, Client)> {
-    server.create_database("production")?;
-    let mut production = server.connect("production")?;
+    let mut production = server.create_database("production")?;
     production.run(TABLES)?;
     fill(&mut production, 5)?;
     production.run("create database staging")?;

@@ -155,19 +155,18 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
         // The session caches the objects of the call.
         waiter.run(&format!("{call}; {call}"))?;
-        let pid = waiter.process()?;
         holder.run(&format!(
             "create table own.series_bigint as table snowflake_ids.series_bigint;
              create table own.generator as table snowflake_ids.generator;
              begin; drop extension snowflake_ids cascade; create schema snowflake_ids; {planted}"
         ))?;
-        let error = thread::scope(|scope| -> Result<_> {
-            let waiting = scope.spawn(|| waiter.batch_execute(call).err());
-            server.wait_for_lock(pid)?;
-            holder.run("commit")?;
-            Ok(waiting.ended())
-        })?;
-        let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
+        let called = server.while_waiting(
+            &mut waiter,
+            |waiter| waiter.batch_execute(call),
+            || holder.run("commit"),
+        )?;
+        let error =
+            called.err().with_context(|| format!("{call}: it has used what is not the extension's"))?;
         assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{call}: {error:?}");
         assert_eq!(holder.column::<String>("select who::text from own.loot")?, [""; 0], "{call}");
         // The trap works when it is called.

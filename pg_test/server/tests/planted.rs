@@ -282,16 +282,16 @@ fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
 fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
     tenant.run(STUBS)?;
     waiter.run(&format!("select {}", DEFINED[0]))?;
-    let pid = waiter.process()?;
     tenant.run("select pg_advisory_lock(1)")?;
     let statement = format!("select pg_advisory_lock(1), {call}");
-    let error = thread::scope(|scope| -> Result<_> {
-        let waiting = scope.spawn(|| waiter.error(&statement));
-        server.wait_for_lock(pid)?;
-        tenant.run(TRAPS)?;
-        tenant.run("select pg_advisory_unlock(1)")?;
-        waiting.ended()
-    })?;
+    let error = server.while_waiting(
+        &mut waiter,
+        |waiter| waiter.error(&statement),
+        || {
+            tenant.run(TRAPS)?;
+            tenant.run("select pg_advisory_unlock(1)")
+        },
+    )??;
     ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
     Ok(())
 }
@@ -317,14 +317,12 @@ fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         server.renew()?;
         let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        let pid = superuser.process()?;
         tenant.run(&format!("begin; {VIEWS}"))?;
-        let error = thread::scope(|scope| -> Result<_> {
-            let waiting = scope.spawn(|| superuser.error(call));
-            server.wait_for_lock(pid)?;
-            tenant.run("commit")?;
-            waiting.ended()
-        })?;
+        let error = server.while_waiting(
+            &mut superuser,
+            |superuser| superuser.error(call),
+            || tenant.run("commit"),
+        )??;
         assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
     }
     Ok(())

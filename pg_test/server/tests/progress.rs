@@ -9,11 +9,9 @@ const ROWS: i64 = 3_000;
 /// A session, and a table of ids that is read through a view. Reading the view blocks at one id while the session holds a lock.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
+    server.connect_from(&mut client, "here", "postgres")?;
     client.run(&format!(
-        "create extension postgres_fdw;
-         create server here foreign data wrapper postgres_fdw
-             options (host '{}', port '{}', dbname 'postgres', fetch_size '1000');
-         create user mapping for postgres server here options (user 'postgres');
+        "alter server here options (add fetch_size '1000');
          create table slow_rows (id bigint primary key);
          insert into slow_rows select generate_series(1, {all});
          create view slow as select id from slow_rows where id <> {stop} or pg_advisory_xact_lock_shared(1) is not null;
@@ -23,8 +21,6 @@ fn session(server: &Server) -> Result<Client> {
          create table parted_1 partition of parted for values from (0) to (10);
          create table parted_2 partition of parted for values from (10) to (20);
          create role clerk login; create role reader login in role pg_read_all_stats",
-        server.socket_folder().display(),
-        server.port(),
         all = ROWS,
         stop = ROWS - 500,
     ))?;

@@ -95,8 +95,7 @@ fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
     let cluster = Cluster::start(1)?;
     let mut taken = take_some(&cluster)?;
     let node = &cluster.nodes[0];
-    node.create_database("other")?;
-    let mut other = node.connect("other")?;
+    let mut other = node.create_database("other")?;
     wait::until(TIMEOUT, "the copy", || {
         Ok(other.batch_execute("create database copy template postgres").ok())
     })?;

@@ -6,8 +6,7 @@ use snowflake_ids_server_tests::snowflakes::status;
 
 /// A second database of this server that knows another server's database as its registry.
 fn second(server: &Server, registry: &Server, database: &str) -> Result<Client> {
-    server.create_database("second")?;
-    let mut client = server.connect("second")?;
+    let mut client = server.create_database("second")?;
     client.run(&format!(
         "create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
@@ -62,8 +61,7 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
     middle.serve_nodes()?;
     middle.join(&one)?;
     let mut workers = vec![worker_of(&middle)?];
-    middle.create_database("second")?;
-    middle.connect("second")?.run(&format!(
+    middle.create_database("second")?.run(&format!(
         "grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;

@@ -6,16 +6,8 @@ use snowflake_ids_server_tests::segments::{create, next, take, take_until_refuse
 
 /// A database that knows the registry but has not joined it.
 fn stranger(server: &Server, name: &str) -> Result<Client> {
-    server.create_database(name)?;
-    let mut client = server.connect(name)?;
-    client.run(&format!(
-        "set client_min_messages = warning;
-         create extension postgres_fdw;
-         create server {NAME} foreign data wrapper postgres_fdw
-             options (host '127.0.0.1', port '{}', dbname 'postgres');
-         create user mapping for postgres server {NAME} options (user 'postgres')",
-        server.port()
-    ))?;
+    let mut client = server.create_database(name)?;
+    server.connect_from(&mut client, NAME, "postgres")?;
     Ok(client)
 }
 
@@ -183,19 +175,14 @@ fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) 
 }
 
 /// Runs a statement that waits for a lock until another session commits.
-fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Option<SqlState>> {
-    let pid = client.process()?;
-    thread::scope(|scope| {
-        let waiter = scope.spawn(move || client.batch_execute(statement));
-        let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
-        let found = wait::until_true(&format!("a lock to hold up {statement}"), || {
-            Ok(waiter.is_finished() || by.one::<Option<bool>>(&waiting)? == Some(true))
-        });
-        by.run("commit")?;
-        found?;
-        let done = waiter.ended();
-        Ok(done.err().and_then(|error| error.code().cloned()))
-    })
+fn held_up(
+    server: &Server,
+    client: &mut Client,
+    by: &mut Client,
+    statement: &str,
+) -> Result<Option<SqlState>> {
+    let done = server.while_waiting(client, |client| client.batch_execute(statement), || by.run("commit"))?;
+    Ok(done.err().and_then(|error| error.code().cloned()))
 }
 
 /// If the registries changed during an attach, neither the registry nor the local row would be raised.
@@ -206,14 +193,14 @@ fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) 
     client.run("create table a (id bigint, note int); insert into a values (5000)")?;
     client.run("begin")?;
     attach(&mut client, "a")?;
-    assert_eq!(held_up(&mut other, &mut client, LEAVE)?, None);
+    assert_eq!(held_up(server, &mut other, &mut client, LEAVE)?, None);
     assert!(next(&mut client, "orders")? > 5000);
 
     // The other way round: the registry changes first.
     client.run("insert into a values (9000)")?;
     client.run(&format!("begin; {JOIN}"))?;
     let attached = "select snowflake_ids.attach('a', 'id', 'segment', 'orders')";
-    let refused = held_up(&mut other, &mut client, attached)?;
+    let refused = held_up(server, &mut other, &mut client, attached)?;
     assert_eq!(refused, Some(SqlState::T_R_SERIALIZATION_FAILURE));
     attach(&mut other, "a")?;
     assert!(next(&mut client, "orders")? > 9000);

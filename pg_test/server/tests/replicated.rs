@@ -20,8 +20,7 @@ fn replicating() -> Result<(Server, Client, Client)> {
     let server = Server::builder().set("wal_level", "logical").start()?;
     let mut clients = Vec::new();
     for name in ["publisher", "subscriber"] {
-        server.create_database(name)?;
-        let mut client = server.connect(name)?;
+        let mut client = server.create_database(name)?;
         client.run(
             "create table orders (id bigint primary key, what text); create sequence copied; create sequence sent",
         )?;

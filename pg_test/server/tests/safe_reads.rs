@@ -135,8 +135,7 @@ fn a_prepared_transaction_counts_also_after_a_crash(server: &mut Server) -> Resu
 
 fn a_prepared_transaction_of_another_database_holds_nobody_back(server: &mut Server) -> Result<()> {
     session(server)?;
-    server.create_database("other")?;
-    let mut other = server.connect("other")?;
+    let mut other = server.create_database("other")?;
     other.run("create extension if not exists snowflake_ids")?;
     other.run("begin; create table t as select snowflake_nextval(); prepare transaction 'left'")?;
     // After the start, all earlier transactions are unknown.

@@ -17,8 +17,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         return Ok(());
     }
     // A copy of a template has its rows, so the database has the same tags in the same table each time.
-    server.create_database("shop")?;
-    create(&mut server.connect("shop")?, "orders", "")?;
+    create(&mut server.create_database("shop")?, "orders", "")?;
     create(&mut server.connect("shop")?, "bills", "")?;
     for round in 0..2 {
         client.run(&format!("create database again oid = {OID} template shop"))?;
@@ -48,8 +47,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
 #[test]
 fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
     let (server, mut client) = auto().with_session()?;
-    server.create_database("model")?;
-    create(&mut server.connect("model")?, "t", "")?;
+    create(&mut server.create_database("model")?, "t", "")?;
     client.run("set statement_timeout = '1s'")?;
     let mut number = 0;
     wait::until_true("a database to be dropped at once", || {
@@ -74,8 +72,7 @@ fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
 fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
     let builder = auto().set("max_worker_processes", "8").set("max_connections", "60");
     let server = builder.start()?;
-    server.create_database("model")?;
-    create(&mut server.connect("model")?, "t", "")?;
+    create(&mut server.create_database("model")?, "t", "")?;
     let mut client = server.connect("postgres")?;
     let names = (0..16).map(|number| format!("d{number}"));
     let clients = names.map(|name| {

@@ -203,8 +203,7 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
 /// The dump contains only the table, without its tag and without the binding of its sequence. Ids continue above the table's
 /// rows, whichever function is called.
 fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
-    server.create_database("shop")?;
-    let mut shop = server.connect("shop")?;
+    let mut shop = server.create_database("shop")?;
     shop.run(
         "create extension if not exists snowflake_ids; create table t (id bigserial primary key); insert into t select from generate_series(1, 40);
          select snowflake_ids.attach('t', 'id', 'segment'); insert into t default values",

@@ -73,8 +73,7 @@ fn databases_take_turns_on_the_only_slot() -> Result<()> {
     let server = server(2).start()?;
     let databases = ["a", "b", "c"];
     for name in databases {
-        server.create_database(name)?;
-        create(&mut server.connect(name)?, "t", "")?;
+        create(&mut server.create_database(name)?, "t", "")?;
     }
     let clients = databases.iter().map(|name| server.connect(name)).collect::<Result<Vec<_>>>()?;
     let taken = at_once(clients, |_, mut client| take(&mut client, "t", 100))?;

@@ -1,7 +1,7 @@
 //! Databases whose workers hang, and other databases that need ids.
 
 use snowflake_ids_server_tests::cluster::{
-    JOIN, NAME, node, refused_with, wait_as_long_as_it_takes, wait_at_most,
+    JOIN, NAME, ROLE, node, refused_with, wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
@@ -13,22 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 const HUNG: usize = 7;
 const ONE_BY_ONE: &str = "step => 1, max_step => 1";
 
-fn database(server: &Server, name: &str) -> Result<Client> {
-    server.create_database(name)?;
-    server.connect(name)
-}
-
 /// Creates a database that takes ids from a registry.
 fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
-    let mut client = database(server, name)?;
-    client.run(&format!(
-        "create extension postgres_fdw;
-         create server {NAME} foreign data wrapper postgres_fdw
-           options (host '127.0.0.1', port '{}', dbname 'postgres');
-         create user mapping for postgres server {NAME} options (user 'shard', password 'sesame');
-         {JOIN}",
-        registry.port()
-    ))?;
+    let mut client = server.create_database(name)?;
+    registry.connect_from(&mut client, NAME, ROLE)?;
+    client.run(JOIN)?;
     Ok(client)
 }
 
@@ -127,7 +116,7 @@ fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     create(&mut sound, "t", ONE_BY_ONE)?;
     let names = ["d0", "d1"];
     for name in names {
-        let mut client = database(&server, name)?;
+        let mut client = server.create_database(name)?;
         create(&mut client, "t", "")?;
         client.run(
             "create function sleeps() returns trigger language plpgsql as
@@ -181,7 +170,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
 #[test]
 fn the_error_says_that_no_worker_could_connect() -> Result<()> {
     let server = Server::builder().start()?;
-    let mut client = database(&server, "d")?;
+    let mut client = server.create_database("d")?;
     create(&mut client, "t", "")?;
     let oid: u32 = client.one("select oid from pg_database where datname = current_database()")?;
     let version = server.data().join(format!("base/{oid}/PG_VERSION"));

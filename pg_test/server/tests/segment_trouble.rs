@@ -98,8 +98,7 @@ fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making(server: &mut
 
 fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
-    server.create_database("other")?;
-    let mut other = server.connect("other")?;
+    let mut other = server.create_database("other")?;
     create(&mut other, "good", "step => 10, max_step => 10")?;
     let mut locker = server.connect("postgres")?;
     locker.run("begin; lock table snowflake_ids.segment")?;

@@ -11,8 +11,7 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// Creates a database with a tag whose refills reserve a single id each.
 fn database(server: &Server, name: &str) -> Result<Client> {
-    server.create_database(name)?;
-    let mut client = server.connect(name)?;
+    let mut client = server.create_database(name)?;
     create(&mut client, "t", "step => 1, max_step => 1")?;
     Ok(client)
 }

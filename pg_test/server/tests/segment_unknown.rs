@@ -118,8 +118,7 @@ fn waiting(server: &Server) -> Result<Waiting> {
 fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() -> Result<()> {
     let server = &server()?;
     let mut client = session(server)?;
-    server.create_database("a")?;
-    let mut in_a = server.connect("a")?;
+    let mut in_a = server.create_database("a")?;
     for number in 0..7 {
         create(&mut in_a, &format!("a{number}"), "")?;
     }

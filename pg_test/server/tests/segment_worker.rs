@@ -11,8 +11,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
     let mut client = server.session()?;
     let launcher = process(&mut client, LAUNCHER)?;
     assert_eq!(processes(&mut client, WORKER)?, [], "a worker without work");
-    server.create_database("a")?;
-    let mut in_a = server.connect("a")?;
+    let mut in_a = server.create_database("a")?;
     create(&mut in_a, "t", "")?;
     let databases = format!("select datname::text from pg_stat_activity where backend_type = '{WORKER}'");
     wait::until_true("a worker in the database", || {
@@ -29,8 +28,7 @@ fn a_database_can_be_renamed_copied_and_dropped_right_after_use(server: &mut Ser
     let mut client = server.session()?;
     // Postgres itself waits five seconds for other processes to leave the database, and then refuses the command.
     let mut change = |command: &str| client.batch_execute(command).context(command.to_owned());
-    server.create_database("a")?;
-    create(&mut server.connect("a")?, "t", "")?;
+    create(&mut server.create_database("a")?, "t", "")?;
     let mut taken = take(&mut server.connect("a")?, "t", 5)?;
     change("alter database a rename to b")?;
     taken.extend(take(&mut server.connect("b")?, "t", 5)?);
@@ -61,8 +59,7 @@ fn callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated(server:
 }
 
 fn sessions_of_a_database_that_takes_no_new_ones_get_ids(server: &mut Server) -> Result<()> {
-    server.create_database("a")?;
-    let mut in_a = server.connect("a")?;
+    let mut in_a = server.create_database("a")?;
     create(&mut in_a, "t", "step => 10")?;
     server.connect("postgres")?.run("alter database a allow_connections false")?;
     assert_eq!(take(&mut in_a, "t", 25)?, (1..=25).collect::<Vec<i64>>());

@@ -87,8 +87,7 @@ fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
          select snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}/{n:3}');
          select series_nextval('dated', 'a'), series_nextval('dated', 'a')",
     )?;
-    server.create_database("copy")?;
-    server.connect("copy")?.run("drop extension if exists snowflake_ids")?;
+    server.create_database("copy")?.run("drop extension if exists snowflake_ids")?;
     server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
     has_no_gaps(&mut copy)?;
@@ -117,8 +116,7 @@ fn counters_are_restored_after_rows_or_before(server: &mut Server) -> Result<()>
     let restored = [([&rows, &counters], [16, 16]), ([&counters, &rows], [51, 16])];
     for (place, (parts, expected)) in restored.into_iter().enumerate() {
         let database = format!("copy_{place}");
-        server.create_database(&database)?;
-        server.connect(&database)?.run("drop extension if exists snowflake_ids")?;
+        server.create_database(&database)?.run("drop extension if exists snowflake_ids")?;
         server.restore(&database, &schema)?;
         for part in parts {
             server.restore(&database, part)?;

@@ -21,8 +21,7 @@ fn rows_are_replicated_to_and_from_bigint() -> Result<()> {
     {
         let mut clients = Vec::new();
         for (side, of) in [("publisher", of_publisher), ("subscriber", of_subscriber)] {
-            server.create_database(&format!("{side}_{number}"))?;
-            let mut client = server.connect(&format!("{side}_{number}"))?;
+            let mut client = server.create_database(&format!("{side}_{number}"))?;
             client.run(&format!("create table t (id {of} primary key, v text)"))?;
             clients.push(client);
         }

@@ -3,7 +3,7 @@
 use snowflake_ids_server_tests::full;
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::prelude::*;
-use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
+use snowflake_ids_server_tests::snowflakes::BEHIND;
 use std::collections::BTreeMap;
 
 /// Databases with their generators: five names and four layouts. Both databases use two of these layouts.
@@ -12,7 +12,6 @@ const DATABASES: [(&str, &[(&str, &str)]); 2] = [
     ("shop", &[("browser", "javascript"), ("seconds", "cosid_second"), ("api", "sonyflake")]),
 ];
 const UNKNOWN: &str = "generator \"web\" does not exist";
-const NO_ROOM: &str = "layout \"41/0/3/9 epoch=2019-12-24T16:00:00Z\" has no room for worker id 9";
 /// The server's layout.
 const OWN: &str = "41/5/5/12 epoch=2020-01-01";
 
@@ -83,27 +82,6 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
     let slots: i64 = client.one("select count(distinct slot) from snowflake_ids.generator_status")?;
     assert_eq!(slots, 2, "of javascript and sonyflake");
     Ok(())
-}
-
-#[test]
-fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
-    let mut server = server(Server::builder())?;
-    let mut all: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    for _ in 0..3 {
-        let loads = load(&server)?;
-        goes_on(&loads)?;
-        loads[0].1.run(Duration::from_millis(200));
-        server.kill9()?;
-        for (layout, taken) in by_layout(loads, Load::end) {
-            let before = all.entry(layout).or_default();
-            let newest = before.iter().max().copied().unwrap_or(0);
-            let first = taken.ids.iter().min().copied().context("a round without ids")?;
-            assert!(first > newest, "{layout}: id {first} after the restart, {newest} before the crash");
-            before.extend(taken.ids);
-        }
-        server.start_again()?;
-    }
-    all.into_iter().try_for_each(|(layout, taken)| ids::unique(taken).context(layout))
 }
 
 #[test]
@@ -238,22 +216,6 @@ fn changes_reach_other_sessions_when_they_are_committed(server: &mut Server) -> 
     other.explained(web, &SqlState::UNDEFINED_OBJECT, UNKNOWN).map(drop)
 }
 
-#[test]
-fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<()> {
-    let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "9").with_session()?;
-    create(&mut client, "web", "javascript")?;
-    create(&mut client, "api", "sonyflake")?;
-    let error =
-        client.explained("select snowflake_nextval('web')", &SqlState::INVALID_PARAMETER_VALUE, NO_ROOM)?;
-    assert!(error.hint().is_some_and(|hint| hint.contains("sonyflake")), "{error:?}");
-    let status = "select fits::text || ': ' || state from snowflake_ids.generator_status where name = 'web'";
-    let status: String = client.one(status)?;
-    assert!(status.starts_with("false: worker 9 is out of range"), "{status}");
-    let id: i64 = client.one("select snowflake_nextval('api')")?;
-    assert_eq!(client.one::<i32>(&format!("select snowflake_worker_id({id}, 'api')"))?, 9);
-    next(&mut client).map(drop)
-}
-
 /// The launcher or the first session may have leased a worker id that does not fit this layout.
 #[test]
 fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
@@ -278,8 +240,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     )?;
     let by_hand = "insert into snowflake_ids.generator (name, layout) values ('api', '41/5/5/12')";
     client.explained(by_hand, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
-    server.create_database("shop")?;
-    let mut shop = server.connect("shop")?;
+    let mut shop = server.create_database("shop")?;
     create(&mut shop, "api", "sonyflake")?;
     client.one::<i64>("select snowflake_nextval('web')")?;
     let error = shop.explained(
@@ -309,16 +270,14 @@ fn a_database_that_asks_for_all_slots_leaves_some_to_others() -> Result<()> {
     let message = "no slot is free for another layout of this database";
     client.explained("select snowflake_nextval('g8')", &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
     for (database, slot) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
-        server.create_database(database)?;
-        let mut other = server.connect(database)?;
+        let mut other = server.create_database(database)?;
         create(&mut other, "web", &layout(20 + slot))?;
         other.one::<i64>("select snowflake_nextval('web')")?;
         let found = other.one::<i32>("select slot from snowflake_ids.generator_status")?;
         assert_eq!(usize::try_from(found)?, slot);
     }
     // No slot is left, so a new database takes a slot from the database with the most slots.
-    server.create_database("late")?;
-    let mut late = server.connect("late")?;
+    let mut late = server.create_database("late")?;
     create(&mut late, "web", &layout(30))?;
     late.one::<i64>("select snowflake_nextval('web')")?;
     let issue = |name| client.query_one("select snowflake_nextval($1)", &[&name]).is_ok();

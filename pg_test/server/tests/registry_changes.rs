@@ -2,7 +2,8 @@
 //! of the tag.
 
 use snowflake_ids_server_tests::cluster::{
-    NAME, exhaust, only_for_want_of_ids, refused_with, row, wait_as_long_as_it_takes, wait_at_most,
+    JOIN, NAME, ROLE, exhaust, only_for_want_of_ids, refused_with, row, wait_as_long_as_it_takes,
+    wait_at_most,
 };
 use snowflake_ids_server_tests::full;
 use snowflake_ids_server_tests::load::Load;
@@ -124,14 +125,9 @@ fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let mut client = node.connect("postgres")?;
     client.run("create database latin encoding 'LATIN1' template template0")?;
     let mut latin = node.connect("latin")?;
-    let options = "options (host '127.0.0.1', port '{port}', dbname 'postgres')";
-    latin.run(&format!(
-        "create extension snowflake_ids; create extension postgres_fdw;
-         create server central foreign data wrapper postgres_fdw {};
-         create user mapping for postgres server central options (user 'shard', password 'sesame');
-         select snowflake_ids.use_registry('central')",
-        options.replace("{port}", &cluster.registry.port().to_string())
-    ))?;
+    latin.run("create extension snowflake_ids")?;
+    cluster.registry.connect_from(&mut latin, NAME, ROLE)?;
+    latin.run(JOIN)?;
     for tag in tags {
         cluster.create(tag, "step => 10, max_step => 10")?;
         let mut taken = take(&mut client, tag, 25)?;
@@ -155,17 +151,6 @@ fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut C
     taken.extend(take(&mut node, "t", 50)?);
     cluster.registry.start_again()?;
     ids::growing(&taken)
-}
-
-/// A node cannot be a registry for other servers, and not for its own registry either.
-fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
-    let (mut registry, _) = pair(cluster, "")?;
-    cluster.nodes[0].serve_nodes()?;
-    drop(cluster.registry.introduce("node", &[cluster.nodes[0].port()])?);
-    let error = registry.fails("select snowflake_ids.use_registry('node')", sql::NOT_IN_STATE)?;
-    assert!(error.message().contains("node") || error.detail().is_some_and(|detail| detail.contains("node")));
-    assert_eq!(next(&mut registry, "t")?, 1);
-    Ok(())
 }
 
 /// A session has changed the node's registries without committing, so the node could not record ids from the registry.
@@ -215,7 +200,6 @@ fn a_tag_changes_at_its_registry() -> Result<()> {
             settings_of_the_registry_do_not_matter,
             a_tag_is_the_same_in_every_encoding,
             a_node_whose_foreign_server_was_dropped_says_so_and_can_leave,
-            a_node_is_no_registry,
             while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry
         ],
     )

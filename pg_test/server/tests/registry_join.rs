@@ -41,8 +41,7 @@ fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Re
     let mut at_registry = registry.connect("postgres")?;
     at_registry.run("create database bare")?;
     at_registry.run("create role poor login")?;
-    registry.create_database("older")?;
-    registry.connect("older")?.run(OLDER)?;
+    registry.create_database("older")?.run(OLDER)?;
     let port = registry.port();
     let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
     let at = |port: u16, database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
@@ -89,8 +88,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
 /// A database that uses a registry cannot serve as a registry. The error names the registry to use instead.
 fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
     let (registry, mut client) = (&cluster.registry, cluster.session()?);
-    registry.create_database("follower")?;
-    let mut follower = registry.connect("follower")?;
+    let mut follower = registry.create_database("follower")?;
     follower.run(&format!(
         "create extension postgres_fdw;
          grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
@@ -149,16 +147,6 @@ fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     create(&mut registry.connect("postgres")?, "t", "")?;
     assert_eq!(next(&mut client, "t")?, 1);
     Ok(())
-}
-
-#[test]
-fn a_fresh_server_that_joins_serves_ids() -> Result<()> {
-    let (registry, mut node) = (auto().start()?, node().start()?);
-    create(&mut registry.serve_nodes()?, "t", "")?;
-    node.restart()?;
-    let mut client = node.join(&registry)?;
-    assert_eq!(next(&mut client, "t")?, 1);
-    wait_for_id(&mut client).map(drop)
 }
 
 #[test]
@@ -243,8 +231,7 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
     assert_eq!(client.column::<String>(listed)?, ["made on use", "t"]);
 
     // The node's other databases do not use the registry.
-    cluster.nodes[0].create_database("other")?;
-    let mut other = cluster.nodes[0].connect("other")?;
+    let mut other = cluster.nodes[0].create_database("other")?;
     create(&mut other, "t", "")?;
     assert_eq!(next(&mut other, "t")?, 1);
     Ok(())

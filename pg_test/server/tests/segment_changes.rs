@@ -1,10 +1,10 @@
-//! Changes of tags that sessions use. The specs segment_create, segment_alter and segment_drop of pg_test/specs show that all
-//! sessions see a change at the commit, and no session before.
+//! Changes of tags that sessions use, and tags that a transaction uses that creates them. The specs segment_create, segment_alter
+//! and segment_drop of pg_test/specs show that all sessions see a change at the commit, and no session before.
 
 use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::programs;
-use snowflake_ids_server_tests::segments::{create, status, take};
+use snowflake_ids_server_tests::segments::{create, next, status, take};
 use std::process::Command;
 
 /// Opens a session that changes tags, and two that use them.
@@ -46,10 +46,58 @@ fn a_session_that_has_the_tags_open_receives_any_number_of_changes(server: &mut 
     Ok(())
 }
 
+fn assert_unknown(client: &mut Client) -> Result<()> {
+    client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
+    Ok(())
+}
+
+fn a_savepoint_takes_back_what_was_done_since(server: &mut Server) -> Result<()> {
+    let (mut own, [mut other, _]) = sessions(server)?;
+    own.run("begin; savepoint a")?;
+    create(&mut own, "t", "start => 100")?;
+    assert_eq!(next(&mut own, "t")?, 100);
+    own.run("rollback to a; savepoint b")?;
+    assert_unknown(&mut own)?;
+    own.run("rollback to b")?;
+    create(&mut own, "t", "")?;
+    assert_eq!(take(&mut own, "t", 3)?, [1, 2, 3]);
+    own.run("savepoint c; select snowflake_ids.segment_set('t', 1000)")?;
+    assert_eq!(next(&mut own, "t")?, 1001);
+    own.run("rollback to c")?;
+    let after = next(&mut own, "t")?;
+    assert!(after == 4 || after > 1001, "{after} after a rollback to a savepoint");
+    own.run("savepoint d; select snowflake_ids.segment_drop('t'); rollback to d; release d")?;
+    let last = next(&mut own, "t")?;
+    own.run("commit")?;
+    assert!(last > after, "{last} after {after}");
+    assert_eq!([next(&mut other, "t")?, next(&mut own, "t")?], [last + 1, last + 2]);
+    Ok(())
+}
+
+fn a_prepared_transaction_keeps_the_tag_and_its_ids(server: &mut Server) -> Result<()> {
+    let (mut own, [mut other, _]) = sessions(server)?;
+    own.run("begin")?;
+    create(&mut own, "t", "")?;
+    let mut taken = take(&mut own, "t", 5)?;
+    // A refusal with a reason is as good as success.
+    match own.batch_execute("prepare transaction 'p'") {
+        Ok(()) => own.run("commit prepared 'p'")?,
+        Err(error) => {
+            assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "{error:?}");
+            return assert_unknown(&mut other);
+        }
+    }
+    taken.push(next(&mut other, "t")?);
+    taken.push(next(&mut own, "t")?);
+    ids::growing(&taken)
+}
+
 #[test]
 fn tags_change_at_the_commit() -> Result<()> {
-    Server::builder().cases(cases![
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
         an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on,
-        a_session_that_has_the_tags_open_receives_any_number_of_changes
+        a_session_that_has_the_tags_open_receives_any_number_of_changes,
+        a_savepoint_takes_back_what_was_done_since,
+        a_prepared_transaction_keeps_the_tag_and_its_ids
     ])
 }

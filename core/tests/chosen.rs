@@ -1,5 +1,6 @@
 //! The worker id of a server without a registry.
 
+use super::here::{self, LEASED, NOW};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::state::{
@@ -10,9 +11,6 @@ use snowflake_ids_core::{Explain, Layout, Node, Position, UnixMicros};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
-
 fn layout() -> Layout {
     "41/5/5/12".parse().unwrap()
 }
@@ -22,26 +20,7 @@ fn narrow() -> Layout {
 }
 
 fn here(home: &str) -> Here {
-    let home = DataDirectory {
-        identity: home.into(),
-        host: "h".into(),
-        directory: "/data".into(),
-        ..Default::default()
-    };
-    Here {
-        system_identifier: 7,
-        timeline: 1,
-        home,
-        layout: layout(),
-        identity: LEASED,
-        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
-        replayed: None,
-        max_drift: Duration::from_mins(1),
-        max_clock_jump: Duration::from_hours(1),
-        token: 21,
-        policy: Policy::Reuse,
-        starts: false,
-    }
+    here::here(home, layout(), LEASED)
 }
 
 /// The facts of `here`, with clocks that are `seconds` later.

@@ -1,27 +1,20 @@
 //! Generators of layouts other than the server's own layout: their slots and their high-water marks.
 
+use super::here::{self, FIXED, LEASED, NOW, SECOND, home};
 use super::memory::{Machine, Server};
 use super::rules::needs::needs;
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{
     GeneratorSlot, IssuerError, LayoutGenerator, PositionSource, SlotRef,
 };
-use snowflake_ids_core::server::lease::{Lease, LeaseError, Policy};
-use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State, StateError};
+use snowflake_ids_core::server::lease::{Lease, LeaseError};
+use snowflake_ids_core::server::state::{Here, Identity, State, StateError};
 use snowflake_ids_core::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::{
     Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-
-const SECOND: Duration = Duration::from_secs(1);
-/// An instant on a full second.
-const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
-const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
 
 fn own() -> Layout {
     "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap()
@@ -37,24 +30,7 @@ fn third() -> Layout {
 }
 
 fn here(identity: Identity) -> Here {
-    Here {
-        system_identifier: 7,
-        timeline: 1,
-        home: home("a"),
-        layout: own(),
-        identity,
-        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
-        replayed: None,
-        max_drift: 60 * SECOND,
-        max_clock_jump: 3_600 * SECOND,
-        token: 21,
-        policy: Policy::Reuse,
-        starts: false,
-    }
-}
-
-fn home(name: &str) -> DataDirectory {
-    DataDirectory { identity: name.into(), host: "h".into(), directory: "/data".into(), ..Default::default() }
+    here::here("a", own(), identity)
 }
 
 fn node(worker_id: u32) -> Node {

@@ -3,6 +3,7 @@
 
 mod mutate;
 
+use super::reservation::demand;
 use mutate::{Mutator, QUESTIONS};
 use snowflake_ids_core::registry::wire::{
     LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
@@ -11,7 +12,6 @@ use snowflake_ids_core::server::lease::{Choice, LeaseError, LeaseRow as Worker, 
 use snowflake_ids_core::tag::definition::{Definition, MAX_STEP};
 use snowflake_ids_core::tag::reservation::{Demand, Outcome, TagRow};
 use snowflake_ids_core::tag::segment::Period;
-use snowflake_ids_core::tag::step::Pace;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
 
@@ -203,19 +203,7 @@ fn believe(answer: &Response, demands: &[Demand]) -> usize {
 
 #[test]
 fn no_answer_does_harm() {
-    let plain = Demand {
-        saved_range: None,
-        pace: Pace::default(),
-        lasted: None,
-        target: Duration::from_mins(15),
-        waited_lately: false,
-        prefetch: 50,
-        high_water_mark: None,
-        received: None,
-        share: None,
-        most: None,
-        clock: None,
-    };
+    let plain = demand();
     let received = |received| Demand { received, ..plain.clone() };
     let demands =
         [plain.clone(), received(Some((0, 500))), received(Some((20_000, 500))), received(Some((0, 501)))];

@@ -25,6 +25,7 @@ mod fuzz_wire;
 mod generator;
 #[cfg(feature = "guards")]
 mod guards;
+mod here;
 mod high_water_marks;
 mod history;
 mod hosts;

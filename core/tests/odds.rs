@@ -1,12 +1,10 @@
 //! How often servers without a common registry choose the same worker id. README and docs/guarantees.md state the figures.
 
-use snowflake_ids_core::UnixMicros;
+use super::here::here;
 use snowflake_ids_core::ids::layout::Layout;
-use snowflake_ids_core::server::clock_reference::Reading;
-use snowflake_ids_core::server::lease::{Policy, Preferred, capacity};
-use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State};
+use snowflake_ids_core::server::lease::{Preferred, capacity};
+use snowflake_ids_core::server::state::{Here, Identity, State};
 use std::collections::HashSet;
-use std::time::Duration;
 
 /// The number of groups of servers.
 const GROUPS: u64 = 20_000;
@@ -46,20 +44,7 @@ fn first_pair(numbers: &mut Numbers, layout: Layout) -> (u32, u32) {
         numbers.below(1_000_000_000),
         numbers.below(10_000)
     );
-    let here = Here {
-        system_identifier,
-        timeline: 1,
-        home: DataDirectory { identity, ..DataDirectory::default() },
-        layout,
-        identity: Identity::Leased { datacenter: None },
-        clock: Reading { wall: UnixMicros(1_790_000_000_000_000), boot: "b".into(), since_boot: 1_000 },
-        replayed: None,
-        max_drift: Duration::from_mins(1),
-        max_clock_jump: Duration::from_hours(1),
-        token: 1,
-        policy: Policy::Reuse,
-        starts: false,
-    };
+    let here = Here { system_identifier, ..here(&identity, layout, Identity::Leased { datacenter: None }) };
     let mut state = State::fresh(&here);
     state.be_alone(&here, false);
     state.node.map(|node| (node.datacenter, node.worker_id)).unwrap()

@@ -1,5 +1,6 @@
 //! The state that a server keeps: opening it, reserving in it, switching worker ids, and its text.
 
+use super::here::{self, FIXED, LEASED, NOW, SECOND, home};
 use proptest::prelude::*;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
@@ -10,35 +11,12 @@ use snowflake_ids_core::server::state::{
 use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
 
-const SECOND: Duration = Duration::from_secs(1);
-/// An instant of the layout, on a full second.
-const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
-const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
-
 fn layout() -> Layout {
     "41/5/5/2r/10".parse().unwrap()
 }
 
-fn home(name: &str) -> DataDirectory {
-    DataDirectory { identity: name.into(), host: "h".into(), directory: "/data".into(), ..Default::default() }
-}
-
 fn here(identity: Identity) -> Here {
-    Here {
-        system_identifier: 7,
-        timeline: 1,
-        home: home("a"),
-        layout: layout(),
-        identity,
-        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
-        replayed: None,
-        max_drift: 60 * SECOND,
-        max_clock_jump: 3_600 * SECOND,
-        token: 21,
-        policy: Policy::Reuse,
-        starts: false,
-    }
+    here::here("a", layout(), identity)
 }
 
 fn node(worker_id: u32, rollback: u32) -> Node {

@@ -1,5 +1,6 @@
 //! Requests and responses can be written as text and read back, whatever their content. Texts that cannot be understood are refused.
 
+use super::reservation;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -101,15 +102,9 @@ fn a_question_has_this_form() {
             range: Range { first: 91, count: 10, increment: 1 },
         }),
         pace: Pace { step: 100, multiplier: 1 },
-        lasted: None,
-        target: Duration::from_mins(15),
-        waited_lately: false,
-        prefetch: 50,
-        high_water_mark: None,
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
-        most: None,
-        clock: None,
+        ..reservation::demand()
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, demand };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
@@ -301,19 +296,7 @@ fn bounds() -> LeaseRequest {
 /// Every field of a request is bounded.
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
-    let demand = Demand {
-        saved_range: None,
-        pace: Pace::default(),
-        lasted: None,
-        target: Duration::from_mins(15),
-        waited_lately: false,
-        prefetch: 100,
-        high_water_mark: None,
-        received: None,
-        share: None,
-        most: None,
-        clock: None,
-    };
+    let demand = Demand { prefetch: 100, ..reservation::demand() };
     let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, demand: demand.clone() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
         let mut demand = bounds();

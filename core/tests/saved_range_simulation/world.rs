@@ -3,6 +3,7 @@
 use super::chance::Chance;
 use super::file::{Disk, File};
 use super::process::{Pause, Process, Wait};
+use crate::reservation::demand;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::guard::{Guard, holds};
 use snowflake_ids_core::server::saved_range_file::{self, SavedRanges};
@@ -14,7 +15,6 @@ use snowflake_ids_core::tag::reservation::{
     Demand, HighWaterMark, Outcome, Reached, Reserved, SavedRange, TagRow,
 };
 use snowflake_ids_core::tag::segment::{Period, Segment, Stamp};
-use snowflake_ids_core::tag::step::Pace;
 use snowflake_ids_core::tag::transaction_tags::{Change, TransactionTags, TransactionTagsHost};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -232,16 +232,9 @@ impl World {
         let row = &self.tables.row;
         let demand = Demand {
             saved_range,
-            pace: Pace::default(),
-            lasted: None,
             target: Duration::from_secs(1),
-            waited_lately: false,
-            prefetch: 50,
             high_water_mark: row.high_water_mark(self.memory.high_water_mark),
-            received: None,
-            share: None,
-            most: None,
-            clock: None,
+            ..demand()
         };
         let version = self.number();
         let Outcome::Reserved(reserved) = self.tables.row.reserve(&demand, version) else {

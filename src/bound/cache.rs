@@ -10,7 +10,7 @@
 
 use super::error::SequenceError;
 use crate::pg::catalog::{Source, Unseen};
-use crate::pg::per_process::{Cached, PerProcess};
+use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::{self, Identities, Targets};
 use crate::pg::relation::{self, Relation};
@@ -21,9 +21,10 @@ use crate::shared::bindings;
 use crate::store::bound::{self as store, Binding, Bound};
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::Oid;
+use rustc_hash::FxHashMap;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::hash::Hash;
 
 /// The answer to the question whether the database has bound sequences.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,15 +35,19 @@ enum AnyBound {
 }
 
 /// The result of the last read of the table of bindings.
-struct LastRead {
-    /// The number of reads until then.
-    number: u64,
+struct CachedSequences {
     table: Source,
     /// The number of committed changes at the time of the read; None if the result must not be used while the table is
     /// locked.
     changes: Option<u64>,
     any: AnyBound,
     targets: Option<Targets>,
+    /// The sequences that were looked up.
+    sequences: FxHashMap<u32, CachedSequence>,
+    /// The sequences of columns that were looked up, each with the number of changed relations until then.
+    columns: FxHashMap<(u32, i16), (u64, Option<Oid>)>,
+    /// The tables whose former identities were looked up, each with the number of changed relations until then.
+    identities: FxHashMap<u32, (u64, Identities)>,
 }
 
 struct CachedSequence {
@@ -54,14 +59,10 @@ struct CachedSequence {
     permit: Cell<Option<(Oid, u64)>>,
 }
 
-static LAST_READ: PerProcess<RefCell<Option<LastRead>>> = PerProcess::new(RefCell::new(None));
-static READS: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// The sequences that were looked up since the last read.
-static SEQUENCES: Cached<u32, Rc<CachedSequence>> = Cached::new();
-/// The sequences of columns that were looked up since the last read and the last change of a relation.
-static COLUMNS: Cached<(u32, i16), Option<Oid>, (u64, u64)> = Cached::new();
-/// The former identities of tables, likewise.
-static IDENTITIES: Cached<u32, Identities, (u64, u64)> = Cached::new();
+/// The most entries of `sequences`, of `columns` and of `identities`. A full map is emptied before another entry is added.
+const MOST_KEPT: usize = 4_096;
+
+static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
 /// True if the planner hook redirected calls to this extension when it last needed to know.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -89,7 +90,8 @@ pub fn is_known() -> bool {
 /// because this function runs for each planned statement. Needs a transaction.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    let targets = if any() == AnyBound::None { None } else { targets() };
+    let targets =
+        if any() == AnyBound::None { None } else { CACHE.borrow().as_ref().and_then(|known| known.targets) };
     REDIRECTS.set(targets.is_some());
     targets
 }
@@ -97,11 +99,8 @@ pub fn targets_at_once() -> Option<Targets> {
 /// Returns whether calls in the statement that is being planned are redirected, if there may be any, and whether the function
 /// could be in the way: it is none of the functions to redirect to. Calls no server function.
 pub fn is_redirecting(function: Oid) -> bool {
-    REDIRECTS.get() && !targets().is_some_and(|targets| targets.has(function))
-}
-
-fn targets() -> Option<Targets> {
-    LAST_READ.borrow().as_ref()?.targets
+    let is_ours = |cached: &CachedSequences| cached.targets.is_some_and(|targets| targets.has(function));
+    REDIRECTS.get() && !CACHE.borrow().as_ref().is_some_and(is_ours)
 }
 
 /// Returns whether any sequence is bound. Needs a transaction.
@@ -122,19 +121,19 @@ pub fn bound() -> Vec<Oid> {
 /// parent table's column with the same name, because a partition inherits its parent's default. Does not wait for locks. Needs a
 /// transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
-    let (key, changes) = ((table.to_u32(), column), reads().zip(Some(relcache::changes())));
-    let find = || COLUMNS.keep(key, changes, find_of_column(table, column));
-    COLUMNS.get(&key, changes).unwrap_or_else(find)
-}
-
-fn find_of_column(table: Oid, column: i16) -> Option<Oid> {
+    let (key, changes) = ((table.to_u32(), column), relcache::changes());
+    let is_current = |(as_of, sequence): &(u64, Option<Oid>)| (*as_of == changes).then_some(*sequence);
+    if let Some(found) = CACHE.borrow().as_ref().and_then(|known| is_current(known.columns.get(&key)?)) {
+        return found;
+    }
+    let forgotten = FORGOTTEN.get();
     // The list keeps visited columns, because several inheritance paths may lead to the same parent table.
     let mut columns = vec![(table, column)];
-    let mut next = 0;
+    let (mut next, mut found) = (0, None);
     while let Some(&(table, column)) = columns.get(next) {
-        let found = owned_by(table, column);
+        found = owned_by(table, column);
         if found.is_some() {
-            return found;
+            break;
         }
         for above in relation::columns_above(table, column) {
             if !columns.contains(&above) {
@@ -143,7 +142,8 @@ fn find_of_column(table: Oid, column: i16) -> Option<Oid> {
         }
         next += 1;
     }
-    None
+    keep(forgotten, key, (changes, found), |known| &mut known.columns);
+    found
 }
 
 /// Returns the columns of a table that were identities, and create ids in their defaults. Does not wait for locks. Needs a
@@ -152,18 +152,22 @@ fn identities(table: Oid) -> Identities {
     if !relation::has_defaults(table) {
         return Identities::default();
     }
-    let (key, changes) = (table.to_u32(), reads().zip(Some(relcache::changes())));
-    if let Some(found) = IDENTITIES.get(&key, changes) {
+    let (key, changes) = (table.to_u32(), relcache::changes());
+    let found = CACHE.borrow().as_ref().and_then(|known| known.identities.get(&key).cloned());
+    if let Some((_, found)) = found.filter(|(as_of, _)| *as_of == changes) {
         return found;
     }
-    let targets = targets();
+    let forgotten = FORGOTTEN.get();
+    let targets = CACHE.borrow().as_ref().and_then(|known| known.targets);
     let identity = |(column, of)| {
         let row = row_at_once(of).ok()??;
         let identity = row.identity?;
         believed(of, row)?;
         redirect::default_gives_id(table, column, targets.as_ref()?).then_some((column, identity))
     };
-    IDENTITIES.keep(key, changes, sequence::owned_by(table).into_iter().filter_map(identity).collect())
+    let found: Identities = sequence::owned_by(table).into_iter().filter_map(identity).collect();
+    keep(forgotten, key, (changes, found.clone()), |known| &mut known.identities);
+    found
 }
 
 /// Does the same as [`identities`] if any sequence may be bound.
@@ -255,12 +259,7 @@ pub fn allows_next(sequence: Oid) -> bool {
 }
 
 fn of_cached<T>(sequence: Oid, work: impl FnOnce(&CachedSequence) -> T) -> Option<T> {
-    SEQUENCES.get(&sequence.to_u32(), reads()).map(|cached| work(&cached))
-}
-
-/// Returns the number of reads of the table, for what is looked up from now on; None if the last read has failed.
-fn reads() -> Option<u64> {
-    LAST_READ.borrow().as_ref().filter(|read| read.any != AnyBound::Undecided).map(|read| read.number)
+    CACHE.borrow().as_ref()?.sequences.get(&sequence.to_u32()).map(work)
 }
 
 /// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. A sequence gets to its end by
@@ -280,18 +279,40 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
     }
-    let (key, reads) = (sequence.to_u32(), reads());
-    if let Some(cached) = SEQUENCES.get(&key, reads) {
-        return Ok(cached.row.clone());
+    if let Some(row) = of_cached(sequence, |cached| cached.row.clone()) {
+        return Ok(row);
     }
+    let forgotten = FORGOTTEN.get();
     match store::of_sequence(sequence, Wait::No) {
         Ok(row) => {
             let (locked_by, permit) = (Cell::new(None), Cell::new(None));
-            SEQUENCES.keep(key, reads, Rc::new(CachedSequence { row: row.clone(), locked_by, permit }));
+            let cached = CachedSequence { row: row.clone(), locked_by, permit };
+            keep(forgotten, sequence.to_u32(), cached, |known| &mut known.sequences);
             Ok(row)
         }
         Err(Unseen::NoTable) => Ok(None),
         Err(Unseen::Locked) => Err(Locked),
+    }
+}
+
+/// Caches a result. Drops the result if the cache was invalidated since `forgotten` was read, or if the table could not be
+/// read.
+fn keep<K: Eq + Hash, V>(
+    forgotten: u64,
+    of: K,
+    value: V,
+    kept: impl FnOnce(&mut CachedSequences) -> &mut FxHashMap<K, V>,
+) {
+    if FORGOTTEN.get() == forgotten
+        && let Ok(mut known) = CACHE.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+        && known.any != AnyBound::Undecided
+    {
+        let kept = kept(known);
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(of, value);
     }
 }
 
@@ -319,12 +340,12 @@ fn learn() -> AnyBound {
     // A change of this transaction may be rolled back, and a standby counts no changes. In either case, the result must not
     // be used while the table is locked.
     let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
-    learned(forgotten, Some(LastRead::new(table, changes, any)))
+    learned(forgotten, Some(CachedSequences::of(table, changes, any)))
 }
 
-fn learned(forgotten: u64, known: Option<LastRead>) -> AnyBound {
+fn learned(forgotten: u64, known: Option<CachedSequences>) -> AnyBound {
     let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
-    *LAST_READ.borrow_mut() = known;
+    *CACHE.borrow_mut() = known;
     // The answer is not stored if an invalidation arrived meanwhile, so that the next call looks again.
     if FORGOTTEN.get() == forgotten {
         ANY.set(Some(any));
@@ -334,26 +355,26 @@ fn learned(forgotten: u64, known: Option<LastRead>) -> AnyBound {
 
 /// Returns the cached answer for a locked table. The answer is not stored, so the next call tries to read the table again.
 fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
-    let serves = |known: &&LastRead| {
+    let serves = |known: &&CachedSequences| {
         let is_as_it_was = known.changes.is_some() && known.changes == committed;
         known.table == table && (known.any == AnyBound::Undecided || is_as_it_was)
     };
-    if let Some(any) = LAST_READ.borrow().as_ref().filter(serves).map(|known| known.any) {
+    if let Some(any) = CACHE.borrow().as_ref().filter(serves).map(|known| known.any) {
         return any;
     }
-    let undecided = LastRead::new(table, None, AnyBound::Undecided);
+    let undecided = CachedSequences::of(table, None, AnyBound::Undecided);
     let any = undecided.any;
-    *LAST_READ.borrow_mut() = Some(undecided);
+    *CACHE.borrow_mut() = Some(undecided);
     any
 }
 
-impl LastRead {
-    fn new(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
+impl CachedSequences {
+    fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
         let targets = if any == AnyBound::None { None } else { store::targets(of_column, identities) };
         // Without the functions to redirect to, the server's own functions run, and fail at the end of the sequence.
         let any = if targets.is_none() { AnyBound::None } else { any };
-        READS.set(READS.get().wrapping_add(1));
-        Self { number: READS.get(), table, changes, any, targets }
+        let (sequences, columns, identities) = Default::default();
+        Self { table, changes, any, targets, sequences, columns, identities }
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::SystemClock;
 use crate::pg::error::ServerError;
-use crate::pg::per_process::{Cached, PerProcess};
+use crate::pg::per_process::PerProcess;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag_text::{self, TagText};
 use crate::pg::text::TextOut;
@@ -17,6 +17,7 @@ use crate::store::{citus, registry, shard};
 use crate::tag::timeout::SegmentTimeout;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
+use rustc_hash::FxHashMap;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::series::monotonic::SectionRef;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
@@ -51,13 +52,17 @@ pub struct CachedSeries {
     period: Cell<Option<(i32, UnixMicros)>>,
 }
 
-static CACHE: Cached<Tag, Rc<CachedSeries>> = Cached::new();
+type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
+/// The registries, and the value of `REGISTRY_CHANGES` at the time of the look-up.
+type RegistriesInUse = Option<(u64, Vec<String>)>;
+
+static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The series that the session used last. Most calls need the series of the previous call.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
 /// The number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// The registries that this database uses, as of the last look-up.
-static REGISTRIES: Cached<(), Vec<String>> = Cached::new();
+static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
 /// The number of invalidation messages for the table of registries.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
@@ -241,17 +246,19 @@ pub fn look_up(name: &[u8]) -> Result<Rc<CachedSeries>, NoNumberError> {
         return Ok(known.clone());
     }
     let tag = checked(name)?;
-    let as_of = CHANGES.get();
-    let known = match CACHE.get(&tag, Some(as_of)) {
+    let kept = CACHE.borrow().as_ref().and_then(|all| all.get(&tag).cloned());
+    let known = match kept.filter(|known| known.as_of == CHANGES.get()) {
         Some(known) => known,
-        None => CACHE.keep(tag, Some(as_of), look_up_anew(&tag, as_of)?),
+        None => look_up_anew(&tag)?,
     };
     USED.replace(Some(known.clone()));
     Ok(known)
 }
 
 #[cold]
-fn look_up_anew(name: &Tag, as_of: u64) -> Result<Rc<CachedSeries>, NoNumberError> {
+fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
+    // The count is read before the table, so that a concurrent change causes another look-up.
+    let as_of = CHANGES.get();
     SERIES.on_change(forget);
     let timeout = SegmentTimeout::new();
     let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
@@ -260,7 +267,7 @@ fn look_up_anew(name: &Tag, as_of: u64) -> Result<Rc<CachedSeries>, NoNumberErro
     let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
     let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
-    Ok(Rc::new(CachedSeries {
+    let known = Rc::new(CachedSeries {
         name: *name,
         series,
         counters,
@@ -272,7 +279,12 @@ fn look_up_anew(name: &Tag, as_of: u64) -> Result<Rc<CachedSeries>, NoNumberErro
         permit: Cell::new(None),
         at_home: Cell::new(None),
         period: Cell::new(None),
-    }))
+    });
+    let mut all = CACHE.borrow_mut();
+    let all = all.get_or_insert_default();
+    all.retain(|_, known| known.as_of == as_of);
+    all.insert(*name, known.clone());
+    Ok(known)
 }
 
 fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumberError {
@@ -290,11 +302,15 @@ fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
         REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1));
         forget();
     });
-    let changes = Some(REGISTRY_CHANGES.get());
-    match REGISTRIES.get(&(), changes) {
-        Some(known) => Ok(known),
-        None => Ok(REGISTRIES.keep((), changes, registry::servers(timeout.left())?)),
+    let as_of = REGISTRY_CHANGES.get();
+    if let Some((known, registries)) = &*REGISTRIES.borrow()
+        && *known == as_of
+    {
+        return Ok(registries.clone());
     }
+    let registries = registry::servers(timeout.left())?;
+    REGISTRIES.replace(Some((as_of, registries.clone())));
+    Ok(registries)
 }
 
 /// Invalidates all cached series, and all cached plans, because a plan may hold a looked-up value as a constant.

@@ -161,7 +161,7 @@ mod tests {
         let goals = vec![Goal::holds("fast", "very".into(), true)];
         let rows = vec![vec!["snowflake".into(), "1".into()]];
         let tables = vec![Table { head: vec!["key".into(), "x".into()], rows }];
-        let speed = Outcome { method: "Measured.".into(), goals, tables, ..Outcome::default() };
+        let speed = Outcome { method: "Measured.".into(), goals, tables };
         let text =
             Report { conditions: "today".into(), effort: Effort::Quick, sections: vec![("Speed", speed)] }
                 .markdown();

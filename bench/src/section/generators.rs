@@ -48,6 +48,5 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             ],
         )],
         goals: vec![Goal::at_most(goal, ratio(OF_BROWSER), 1.15, "")],
-        ..Outcome::default()
     })
 }

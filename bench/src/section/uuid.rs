@@ -46,6 +46,5 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             ],
         )],
         goals: vec![Goal::at_most(goal, ratio(UUID, RANDOM), 0.15, "")],
-        ..Outcome::default()
     })
 }

@@ -1,5 +1,5 @@
-//! Changes of tags that sessions use, and tags that a transaction uses that creates them. The specs segment_create, segment_alter
-//! and segment_drop of pg_test/specs show that all sessions see a change at the commit, and no session before.
+//! Changes of tags that sessions use, and tags that a transaction uses that creates them. The specs `segment_create`,
+//! `segment_alter` and `segment_drop` of `pg_test/specs` show that all sessions see a change at the commit, and no session before.
 
 use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::prelude::*;

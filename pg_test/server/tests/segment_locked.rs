@@ -1,4 +1,4 @@
-//! A tag's row that an open transaction has locked. pg_test/specs/segment_locked.spec has more kinds of locks.
+//! A tag's row that an open transaction has locked. `pg_test/specs/segment_locked.spec` has more kinds of locks.
 
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::prelude::*;

@@ -1,6 +1,6 @@
 //! Ids that a transaction took from a row it had changed. After a rollback these ids do not repeat, even after restarts. Only a
-//! forced set by the tag's owner can bring them back, in an ordinary or a prepared transaction. pg_test/sql/segment.sql shows the
-//! same for savepoints, and for a gap between the buffers.
+//! forced set by the tag's owner can bring them back, in an ordinary or a prepared transaction. `pg_test/sql/segment.sql` shows
+//! the same for savepoints, and for a gap between the buffers.
 
 use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};

@@ -4,7 +4,6 @@ use pgrx::prelude::*;
 
 #[pg_schema]
 mod tests {
-    use crate::backend_tests::one;
     use pgrx::prelude::*;
     use snowflake_ids_core::Shard;
 

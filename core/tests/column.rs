@@ -643,8 +643,8 @@ fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
     let cannot_end = |most| Err((Kind::NotReady, format!("bound sequence \"s.q\" cannot end at {most}")));
     let narrowed = "column \"id\" of relation \"s.t10\" cannot be of type integer".to_owned();
     assert_eq!(checked(narrow, Some(&column), false), Err((Kind::NotReady, narrowed)));
-    assert_eq!(checked(narrow, Some(&plain), false), cannot_end(i32::MAX.into()));
-    assert_eq!(checked(narrow, None, false), cannot_end(i32::MAX.into()));
+    assert_eq!(checked(narrow, Some(&plain), false), cannot_end(i32::MAX));
+    assert_eq!(checked(narrow, None, false), cannot_end(i32::MAX));
     assert_eq!(checked(ends(1_000), None, false), cannot_end(1_000));
     assert_eq!(checked(ends(i64::MAX), None, false), Ok(()));
     assert_eq!(checked(given, Some(&plain), false), Ok(()));

@@ -7,7 +7,8 @@ use super::{bind, cache};
 use crate::pg::extension;
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::{Lock, Wait};
-use crate::pg::relation::{self, Relation, TaggedColumn};
+use crate::pg::redirect::{self, TaggedColumn};
+use crate::pg::relation::Relation;
 use crate::pg::relcache;
 use crate::pg::replication;
 use crate::pg::report::{raise, report, spi};
@@ -64,7 +65,7 @@ pub fn sequence_dropped(of: Oid) {
 /// Records that a default is dropped. Its tag goes with its column.
 pub fn default_dropped(of: Oid) {
     if SEGMENT.find().is_some()
-        && let Some(column) = relation::tagged_column(of)
+        && let Some(column) = redirect::tagged_column(of)
         && let Ok(mut columns) = UNTAGGED.try_borrow_mut()
     {
         columns.push(column);

@@ -3,7 +3,7 @@
 //! statements are changed on a copy. ALTER SEQUENCE on a bound sequence.
 
 use super::per_process::PerProcess;
-use super::redirect::Identities;
+use super::redirect::{Identities, is_node};
 use super::report::{raise, report};
 use super::{relation, sequence, transaction};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -146,10 +146,10 @@ pub(super) unsafe extern "C-unwind" fn like(
     // context, which outlives the statement.
     unsafe {
         let likes = |create: *mut pg_sys::CreateStmt| {
-            let elements = PgList::<pg_sys::Node>::from_pg((*create).tableElts);
+            let elements = PgList::<c_void>::from_pg((*create).tableElts);
+            let is_like = |element: &*mut c_void| is_node(*element, pg_sys::NodeTag::T_TableLikeClause);
             let clauses =
-                elements.iter_ptr().filter(|element| (**element).type_ == pg_sys::NodeTag::T_TableLikeClause);
-            let clauses = clauses.map(|clause| clause.cast::<pg_sys::TableLikeClause>());
+                elements.iter_ptr().filter(is_like).map(<*mut c_void>::cast::<pg_sys::TableLikeClause>);
             clauses.filter(|clause| (**clause).options & identity != 0).collect::<Vec<_>>()
         };
         if likes((*statement).utilityStmt.cast()).is_empty() || !(watch.is_any)() {

@@ -440,11 +440,33 @@ pub(super) unsafe fn default_is(table: pg_sys::Oid, column: i16, call: *const pg
     }
 }
 
+/// A column whose default takes ids of a tag.
+pub struct TaggedColumn {
+    pub table: pg_sys::Oid,
+    pub number: i16,
+    pub tag: TextOut,
+}
+
+impl TaggedColumn {
+    /// Returns whether the column has been dropped. Call only within a transaction.
+    pub fn is_gone(&self) -> bool {
+        // SAFETY: the caller is within a transaction. The type of a dropped column is no OID.
+        unsafe { pg_sys::get_atttype(self.table, self.number) == pg_sys::InvalidOid }
+    }
+}
+
+/// Returns the column that has the default with this OID, if it takes ids of a tag. Call only within a transaction.
+pub fn tagged_column(of: pg_sys::Oid) -> Option<TaggedColumn> {
+    let (table, number, default) = relation::column_of_default(of)?;
+    // SAFETY: the caller is within a transaction; the default is a node.
+    unsafe { tag_of(default) }.map(|tag| TaggedColumn { table, number, tag })
+}
+
 /// Returns the tag that a default names; None if it is another default.
 ///
 /// # Safety
 /// The pointer is a node or null. The caller is within a transaction.
-pub(super) unsafe fn tag_of(mut default: *mut c_void) -> Option<TextOut> {
+unsafe fn tag_of(mut default: *mut c_void) -> Option<TextOut> {
     // SAFETY: the tag of a node names its struct.
     unsafe {
         let call: *mut pg_sys::FuncExpr = (*unconverted(&raw mut default)).cast();

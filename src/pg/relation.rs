@@ -2,9 +2,9 @@
 
 use super::role::{self, RoleSettings};
 use super::text::TextOut;
-use super::{extension, redirect, relcache, tuple};
+use super::{extension, relcache, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::num::NonZeroUsize;
 use std::ptr::null_mut;
 
@@ -265,23 +265,8 @@ unsafe fn scan(
     }
 }
 
-/// A column whose default takes ids of a tag.
-pub struct TaggedColumn {
-    pub table: pg_sys::Oid,
-    pub number: i16,
-    pub tag: TextOut,
-}
-
-impl TaggedColumn {
-    /// Returns whether the column has been dropped. Call only within a transaction.
-    pub fn is_gone(&self) -> bool {
-        // SAFETY: the caller is within a transaction. The type of a dropped column is no OID.
-        unsafe { pg_sys::get_atttype(self.table, self.number) == pg_sys::InvalidOid }
-    }
-}
-
-/// Returns the column that has the default with this OID, if it takes ids of a tag. Call only within a transaction.
-pub fn tagged_column(of: pg_sys::Oid) -> Option<TaggedColumn> {
+/// Returns the column that has the default with this OID, and the default. Call only within a transaction.
+pub(super) fn column_of_default(of: pg_sys::Oid) -> Option<(pg_sys::Oid, i16, *mut c_void)> {
     const OID: i16 = 1;
     const TABLE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
     let mut found = None;
@@ -292,11 +277,10 @@ pub fn tagged_column(of: pg_sys::Oid) -> Option<TaggedColumn> {
             let table = value(TABLE).and_then(|table| pg_sys::Oid::from_datum(table, false));
             let number = value(TABLE.saturating_add(1)).and_then(|number| i16::from_datum(number, false));
             let written = value(TABLE.saturating_add(2));
-            if let (Some(table), Some(number), Some(written)) = (table, number, written) {
+            found = table.zip(number).zip(written).map(|((table, number), written)| {
                 let written = pg_sys::text_to_cstring(written.cast_mut_ptr());
-                let tag = redirect::tag_of(pg_sys::stringToNode(written));
-                found = tag.map(|tag| TaggedColumn { table, number, tag });
-            }
+                (table, number, pg_sys::stringToNode(written))
+            });
         });
     }
     found

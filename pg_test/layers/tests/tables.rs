@@ -52,7 +52,7 @@ const MAY: [(&str, &[&str], &str); 9] = [
             "heap_getattr_raw",
         ],
         "sequences of users, by their oids; one that was made in the same call; the key table of a distributed series, by its owner; \
-         pg_inherits, by its fixed oid",
+         pg_inherits and pg_attrdef, by their fixed oids",
     ),
     (
         "pg/copying.rs",
@@ -62,8 +62,9 @@ const MAY: [(&str, &[&str], &str); 9] = [
     ("pg/relcache.rs", &["RelationIdGetRelation"], "relations of users, by their oids"),
     (
         "pg/identity.rs",
-        &["makeRangeVar"],
-        "a sequence of a user, for AlterSequence; its oid is compared afterwards, and an error undoes the change of another sequence",
+        &["RangeVarGetRelidExtended", "makeRangeVar"],
+        "the sequence of a user's ALTER SEQUENCE and the tables of LIKE, found and locked as the server does; a sequence for \
+         AlterSequence, whose oid is compared afterwards, and an error undoes the change of another sequence",
     ),
     (
         "entry/series.rs",

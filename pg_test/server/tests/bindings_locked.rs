@@ -188,7 +188,9 @@ fn a_transaction_that_binds_is_not_prepared(server: &mut Server) -> Result<()> {
     }
     // A new column binds its sequence.
     for kind in ["bound", "snowflake", "segment"] {
-        client.run(&format!("begin; set local snowflake_ids.new_columns = {kind}; create table made (id bigserial)"))?;
+        client.run(&format!(
+            "begin; set local snowflake_ids.new_columns = {kind}; create table made (id bigserial)"
+        ))?;
         client.fails("prepare transaction 'p'", &SqlState::FEATURE_NOT_SUPPORTED)?;
     }
     client.run("begin; insert into items (note) values ('x'); prepare transaction 'p'")?;

@@ -3,7 +3,7 @@
 
 mod mutate;
 
-use super::reservation::demand;
+use crate::reservation::demand;
 use mutate::{Mutator, QUESTIONS};
 use snowflake_ids_core::registry::wire::{
     LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
@@ -13,6 +13,7 @@ use snowflake_ids_core::tag::definition::{Definition, MAX_STEP};
 use snowflake_ids_core::tag::reservation::{Demand, Outcome, TagRow};
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
+use std::fmt::Debug;
 use std::time::Duration;
 
 const QUESTIONS_TRIED: u64 = 100_000;
@@ -22,6 +23,11 @@ const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
 
 /// The period of a dated tag: a day of 2024.
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(20_001 * 86_400_000_000) };
+
+/// The whole content, for comparison.
+fn all(of: &impl Debug) -> String {
+    format!("{of:?}")
+}
 
 fn rows() -> [TagRow; 3] {
     let definition = Definition {
@@ -115,6 +121,12 @@ fn no_question_does_harm() {
         let text = Mutator::new(seed).mutate(&QUESTIONS);
         if let Ok(Some(request)) = Request::accept(&text) {
             assert!(request.timeout <= Duration::from_mins(15), "seed {seed}");
+            let said = request.to_text().unwrap();
+            assert!(said.is_ascii(), "any encoding can hold it: {said}");
+            // Rows are kept as they were written, but for their letters.
+            if text.is_ascii() {
+                assert_eq!(all(&Request::from_text(&said).unwrap().unwrap()), all(&request), "seed {seed}");
+            }
             obey(&request.ask);
             accepted += 1;
         }
@@ -144,7 +156,11 @@ fn answers() -> Vec<String> {
             .to_owned(),
         r#"{"Leased":{"Taken":{"choice":{"Own":{"worker_id":1,"token":5,"expiry":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"expiry":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
         r#"{"Leased":{"None":{"message":"no worker id is free","detail":"d","hint":"h","holders":"a"}}}"#.to_owned(),
+        r#"{"Leased":{"Taken":{"choice":{"New":{"worker_id":2}},"expiry":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
+        r#"{"Leased":"Missed"}"#.to_owned(),
         r#"{"Renewed":"2024-10-05T00:00:00Z"}"#.to_owned(),
+        r#""Released""#.to_owned(),
+        r#"{"Version":2}"#.to_owned(),
         r#"{"Stranger":{"Former":{"timeline":1,"seen":2}}}"#.to_owned(),
     ];
     let whole = |said| {
@@ -201,23 +217,36 @@ fn believe(answer: &Response, demands: &[Demand]) -> usize {
     believed
 }
 
+fn reads_back(answer: &Response) {
+    let said = answer.to_text().unwrap();
+    assert!(said.is_ascii(), "any encoding can hold it: {said}");
+    assert_eq!(all(&Response::from_text(&said).unwrap()), all(answer));
+}
+
 #[test]
 fn no_answer_does_harm() {
-    let plain = demand();
-    let received = |received| Demand { received, ..plain.clone() };
+    let received = |received| Demand { received, ..demand() };
     let demands =
-        [plain.clone(), received(Some((0, 500))), received(Some((20_000, 500))), received(Some((0, 501)))];
+        [demand(), received(Some((0, 500))), received(Some((20_000, 500))), received(Some((0, 501)))];
     let (mut understood, mut believed) = (0, 0);
     let answers = answers();
     let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
     for answer in &answers {
-        Response::accept(answer).unwrap();
+        reads_back(&Response::accept(answer).unwrap());
+        // A broken connection may leave a part of a response.
+        for cut in 0..answer.len() {
+            assert!(Response::from_text(&answer[..cut]).is_err(), "{cut} bytes of {answer}");
+        }
     }
     for seed in 0..ANSWERS_TRIED {
         let text = Mutator::new(seed).mutate(&answers);
         match Response::accept(&text) {
             Ok(answer) => {
                 understood += 1;
+                // A garbled outcome cannot be written.
+                if text.is_ascii() && !all(&answer).contains("Garbled") {
+                    reads_back(&answer);
+                }
                 believed += believe(&answer, &demands);
             }
             Err(why) => assert!(why.chars().count() <= 131 && !why.chars().any(char::is_control), "{why:?}"),

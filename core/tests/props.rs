@@ -7,10 +7,11 @@ use snowflake_ids_core::{
 };
 use std::num::NonZeroU32;
 
-const UNITS: [u64; 8] = [1, 100, 1_000, 10_000, 500_000, 1_000_000, 2_000_000, 86_400_000_000];
+const UNITS: [u64; 12] =
+    [1, 8, 64, 100, 500, 1_000, 1_600, 10_000, 500_000, 1_000_000, 2_000_000, 86_400_000_000];
 
 prop_compose! {
-    /// Any valid layout.
+    /// Any valid layout, from the narrowest to the widest.
     fn layouts()(
         ticks in 1_u8..=45, datacenter in 0_u8..=31, worker_id in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
         first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
@@ -21,7 +22,7 @@ prop_compose! {
     }
 }
 
-fn valid_layouts() -> impl Strategy<Value = Layout> {
+pub fn valid_layouts() -> impl Strategy<Value = Layout> {
     layouts().prop_filter_map("widths add up", |layout| layout)
 }
 
@@ -30,7 +31,8 @@ fn part(layout: &Layout, field: Field, any: u64) -> u32 {
     u32::try_from(any % (layout.max(field) + 1)).unwrap()
 }
 
-fn node(layout: &Layout, any: u64) -> Node {
+/// A node with any values that its fields can hold.
+pub fn node(layout: &Layout, any: u64) -> Node {
     Node {
         datacenter: part(layout, Field::Datacenter, any),
         worker_id: part(layout, Field::Worker, any >> 20),

@@ -1,9 +1,10 @@
 //! UUIDs of version 7: their bits, their order, and UUIDs that are refused.
 
+use crate::props::{node, valid_layouts};
 use proptest::prelude::*;
 use snowflake_ids_core::{
-    Explain, Field, Filler, IdOrUuid, Issued, Kind, Layout, Node, NodeBits, Order, PRESETS, Position, Tick,
-    UnixMicros, Uuid, UuidError, Widths,
+    Explain, Field, Filler, IdOrUuid, Issued, Kind, Layout, Node, NodeBits, PRESETS, Position, Tick,
+    UnixMicros, Uuid, UuidError,
 };
 use std::collections::{BTreeSet, HashSet};
 
@@ -171,34 +172,6 @@ fn texts_are_ids_or_uuids_as_sql_reads_them() {
     }
     let error = "x".repeat(5_000).parse::<IdOrUuid>().unwrap_err();
     assert!(error.to_string().len() < 200, "a long text is cut");
-}
-
-const UNITS: [u64; 10] = [1, 8, 64, 100, 500, 1_000, 1_600, 10_000, 1_000_000, 86_400_000_000];
-
-prop_compose! {
-    /// Any valid layout, from the narrowest to the widest.
-    fn layouts()(
-        ticks in 1_u8..=45, datacenter in 0_u8..=31, worker_id in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
-        first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
-    ) -> Option<Layout> {
-        let order = if first { Order::SequenceFirst } else { Order::SequenceLast };
-        let widths = Widths { ticks, datacenter, worker_id, rollback, sequence };
-        Layout::new(widths, order, unit, UnixMicros(epoch * 1_000)).ok()
-    }
-}
-
-fn valid_layouts() -> impl Strategy<Value = Layout> {
-    layouts().prop_filter_map("widths add up", |layout| layout)
-}
-
-/// A node with any values that its fields can hold.
-fn node(layout: &Layout, any: u64) -> Node {
-    let part = |field, any: u64| u32::try_from(any % (layout.max(field) + 1)).unwrap();
-    Node {
-        datacenter: part(Field::Datacenter, any),
-        worker_id: part(Field::Worker, any >> 20),
-        rollback: part(Field::Rollback, any >> 40),
-    }
 }
 
 /// A position whose milliseconds fit into 48 bits.

@@ -1,9 +1,6 @@
-//! Requests and responses can be written as text and read back, whatever their content. Texts that cannot be understood are refused.
+//! The form and the bounds of requests and responses. `fuzz_wire` shows that what was accepted can be written and read back.
 
-use super::reservation;
-use proptest::collection::vec;
-use proptest::option::of;
-use proptest::prelude::*;
+use crate::reservation::demand;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
@@ -13,12 +10,11 @@ use snowflake_ids_core::registry::wire::{
     Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_FORKS, MAX_WANTS, ReceivedTag, RegistryName, Request,
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
-use snowflake_ids_core::server::lease::{Choice, Holder, LeaseError, LeaseRow, Policy, Preferred};
+use snowflake_ids_core::server::lease::{Holder, LeaseError, Policy};
 use snowflake_ids_core::tag::definition::{Exhausted, Range};
 use snowflake_ids_core::tag::reservation::{Demand, Outcome, Reserved, SavedRange, Share, Unfit};
 use snowflake_ids_core::tag::segment::{Period, Supply};
 use snowflake_ids_core::tag::step::Pace;
-use std::fmt::Debug;
 use std::time::Duration;
 
 fn registry(identity: &str, timeline: u32) -> RegistryName {
@@ -38,21 +34,10 @@ fn answer(said: ResponseBody) -> Response {
     Response { registry: registry("7/5/16400", 2), clock: UnixMicros(1_770_000_000_000_001), said }
 }
 
-/// The whole content, for comparison.
-fn all(of: &impl Debug) -> String {
-    format!("{of:?}")
-}
-
 fn there_and_back(request: &Request) -> Request {
     let text = request.to_text().unwrap();
     assert!(text.is_ascii(), "any encoding can hold it: {text}");
     Request::from_text(&text).unwrap().expect("it is of this version")
-}
-
-fn back_and_there(answer: &Response) -> Response {
-    let text = answer.to_text().unwrap();
-    assert!(text.is_ascii(), "any encoding can hold it: {text}");
-    Response::from_text(&text).unwrap()
 }
 
 #[test]
@@ -296,8 +281,7 @@ fn bounds() -> LeaseRequest {
 /// Every field of a request is bounded.
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
-    let demand = Demand { prefetch: 100, ..reservation::demand() };
-    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, demand: demand.clone() };
+    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, demand: demand() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
         let mut demand = bounds();
         change(&mut demand);
@@ -401,235 +385,4 @@ fn lists_that_no_server_sends_are_given_up() {
         r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":{rows}}}}}"#
     );
     assert!(Response::accept(&said).is_err());
-}
-
-fn ranges() -> impl Strategy<Value = Range> {
-    any::<(i64, u32, i64)>().prop_map(|(first, count, increment)| Range { first, count, increment })
-}
-
-fn paces() -> impl Strategy<Value = Pace> {
-    any::<(u32, u32)>().prop_map(|(step, multiplier)| Pace { step, multiplier })
-}
-
-fn shares() -> impl Strategy<Value = Share> {
-    any::<(u32, u32)>().prop_map(|(index, of)| Share { index, of })
-}
-
-/// Instants within and outside of the calendar.
-fn instants() -> impl Strategy<Value = UnixMicros> {
-    let of_calendars = -377_705_023_201_000_000_i64..253_402_207_200_999_999;
-    prop_oneof![of_calendars, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].prop_map(UnixMicros)
-}
-
-fn registries() -> impl Strategy<Value = RegistryName> {
-    (".*", any::<u32>(), of(any::<i64>()), vec(any::<i64>(), 0..MAX_FORKS))
-        .prop_map(|(identity, timeline, fork, left)| RegistryName { identity, timeline, fork, left })
-}
-
-prop_compose! {
-    fn saved_ranges()(version: i64, day: Option<i32>, range in ranges()) -> SavedRange {
-        SavedRange { version, day, range }
-    }
-}
-
-prop_compose! {
-    fn demands()(
-        saved_range in of(saved_ranges()),
-        pace in paces(),
-        times: (Option<Duration>, Duration),
-        (waited_lately, prefetch) in any::<(bool, u8)>(),
-        reached: [Option<(i32, i64)>; 2],
-        share in of(shares()),
-        most in of(any::<u32>()),
-        clock in of(any::<i64>().prop_map(UnixMicros)),
-    ) -> Demand {
-        let ((lasted, target), [high_water_mark, received]) = (times, reached);
-        Demand { saved_range, pace, lasted, target, waited_lately, prefetch, high_water_mark, received, share, most, clock }
-    }
-}
-
-prop_compose! {
-    fn wants()(tag in ".{0,128}", create: bool, demand in demands()) -> ReserveRequest {
-        ReserveRequest { tag, create, demand }
-    }
-}
-
-prop_compose! {
-    fn entries()(
-        (datacenter, token, duration) in any::<(u32, i64, Duration)>(),
-        now in instants(),
-        last in of(instants()),
-        texts in prop::array::uniform3(".*"),
-        (system_identifier, timeline, port) in any::<(i64, u32, Option<i32>)>(),
-    ) -> Entry {
-        let [host, directory, layout] = texts;
-        let holder = Holder { system_identifier, timeline, host, port, directory, layout };
-        Entry { datacenter, token, duration, now, last, holder }
-    }
-}
-
-fn policies() -> impl Strategy<Value = Policy> {
-    prop::sample::select(vec![Policy::Reuse, Policy::Disposable, Policy::Queue])
-}
-
-prop_compose! {
-    fn preferences()((worker_id, shares, only) in any::<(u32, u32, bool)>()) -> Preferred {
-        Preferred { worker_id, shares, only, first: None }
-    }
-}
-
-prop_compose! {
-    fn lease_demands()(
-        entry in entries(),
-        policy in policies(),
-        (token, except) in any::<(Option<i64>, Vec<u32>)>(),
-        (capacity, max_clock_skew) in any::<(u32, Duration)>(),
-        preferred in of(preferences()),
-    ) -> LeaseRequest {
-        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, former: None }
-    }
-}
-
-fn received_tags() -> impl Strategy<Value = ReceivedTag> {
-    (".{1,128}", any::<(i32, i64)>()).prop_map(|(tag, reached)| ReceivedTag { tag, reached })
-}
-
-fn asks() -> impl Strategy<Value = RequestBody> {
-    let rows = vec(any::<(i64, Option<bool>)>(), 0..4).prop_map(|rows| {
-        let json = |(max_id, dated)| {
-            format!(r#"{{"max_id": {max_id}, "dated": {}}}"#, serde_json::json!(dated as Option<bool>))
-        };
-        rows.into_iter().map(|row| RawValue::from_string(json(row)).unwrap()).collect()
-    });
-    prop_oneof![
-        Just(()).prop_map(|()| RequestBody::Introduce),
-        of(".{0,128}").prop_map(|after| RequestBody::Tags { after }),
-        (rows, vec(received_tags(), 0..4), of(shares()))
-            .prop_map(|(rows, received, share)| RequestBody::HandOver { rows, received, share }),
-        vec(wants(), 0..4).prop_map(RequestBody::Reserve),
-        lease_demands().prop_map(|demand| RequestBody::Lease(Box::new(demand))),
-        (any::<(u32, i64)>(), entries()).prop_map(|((worker_id, token), entry)| RequestBody::Renew {
-            worker_id,
-            token,
-            entry
-        }),
-        (any::<(u32, u32, i64)>(), instants()).prop_map(|((datacenter, worker_id, token), from)| {
-            RequestBody::Release { datacenter, worker_id, token, from }
-        }),
-    ]
-}
-
-prop_compose! {
-    fn reserved()(
-        range in ranges(),
-        pace in paces(),
-        (day, until, prefetch_at) in any::<(i32, i64, u32)>(),
-        forever: bool,
-        (left, max_value, version) in any::<(u64, i64, i64)>(),
-        format in ".*",
-    ) -> Reserved {
-        let period = if forever { Period::FOREVER } else { Period { day, until: UnixMicros(until) } };
-        Reserved { supply: Supply { range, period, prefetch_at }, pace, left, max_value, version, format }
-    }
-}
-
-fn unfits() -> impl Strategy<Value = Unfit> {
-    prop_oneof![
-        any::<(i64, i64, bool)>().prop_map(|(received, max_id, later)| Unfit::SetBack {
-            received,
-            max_id,
-            later
-        }),
-        (shares(), any::<(i64, i64)>()).prop_map(|(share, (increment, remainder))| Unfit::Share {
-            share,
-            increment,
-            remainder
-        }),
-    ]
-}
-
-fn outcomes() -> impl Strategy<Value = Outcome> {
-    prop_oneof![
-        reserved().prop_map(Outcome::Reserved),
-        Just(Outcome::Locked),
-        Just(Outcome::Unknown),
-        any::<i64>().prop_map(|max_value| Outcome::Exhausted(Exhausted { max_value })),
-        unfits().prop_map(Outcome::Unfit),
-    ]
-}
-
-prop_compose! {
-    fn rows()((worker_id, token) in any::<(u32, Option<i64>)>(), expiry in instants(), leased in instants()) -> LeaseRow {
-        LeaseRow { worker_id, token, expiry, leased }
-    }
-}
-
-fn choices() -> impl Strategy<Value = Choice> {
-    prop_oneof![
-        rows().prop_map(Choice::Own),
-        any::<u32>().prop_map(|worker_id| Choice::New { worker_id }),
-        rows().prop_map(Choice::Free),
-    ]
-}
-
-fn leased() -> impl Strategy<Value = Leased> {
-    prop_oneof![
-        (choices(), instants()).prop_map(|(choice, expiry)| Leased::Taken { choice, expiry }),
-        Just(Leased::Missed),
-        prop::array::uniform4(".*").prop_map(|[message, detail, hint, holders]| Leased::None(LeaseError {
-            message,
-            detail,
-            hint,
-            holders
-        })),
-    ]
-}
-
-fn strangers() -> impl Strategy<Value = Stranger> {
-    let former = any::<(u32, u32)>().prop_map(|(timeline, seen)| Stranger::Former { timeline, seen });
-    prop_oneof![Just(Stranger::Another), former]
-}
-
-fn saids() -> impl Strategy<Value = ResponseBody> {
-    let rows = vec(any::<i64>(), 0..4).prop_map(|ids| {
-        ids.into_iter().map(|id| RawValue::from_string(format!(r#"{{"max_id": {id}}}"#)).unwrap()).collect()
-    });
-    prop_oneof![
-        (".*", ".*").prop_map(|(version, layout)| ResponseBody::Introduced { version, layout }),
-        rows.prop_map(ResponseBody::Tags),
-        of((".*", unfits())).prop_map(ResponseBody::HandedOver),
-        vec(outcomes(), 0..4).prop_map(ResponseBody::Reserved),
-        leased().prop_map(ResponseBody::Leased),
-        of(instants()).prop_map(ResponseBody::Renewed),
-        Just(()).prop_map(|()| ResponseBody::Released),
-        strangers().prop_map(ResponseBody::Stranger),
-        any::<u32>().prop_map(ResponseBody::Version),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn every_question_arrives_as_it_was_sent(registry in of(registries()), timeout: Duration, ask in asks()) {
-        let sent = Request { version: VERSION, registry, timeout, ask };
-        prop_assert_eq!(all(&there_and_back(&sent)), all(&sent));
-    }
-
-    #[test]
-    fn every_answer_arrives_as_it_was_sent(registry in registries(), clock in instants(), said in saids()) {
-        let sent = Response { registry, clock, said };
-        prop_assert_eq!(all(&back_and_there(&sent)), all(&sent));
-    }
-
-    #[test]
-    fn any_text_is_refused_or_understood(text in r#"[{}\[\]":,a-zA-Z0-9\\ ]*"#) {
-        prop_assert!(Response::from_text(&text).is_err());
-        prop_assert!(!matches!(Request::from_text(&text), Ok(Some(_))));
-    }
-
-    /// A part of a response, as a broken connection may leave it, is refused.
-    #[test]
-    fn a_part_of_an_answer_is_none(said in saids(), cut: prop::sample::Index) {
-        let text = answer(said).to_text().unwrap();
-        prop_assert!(Response::from_text(&text[..cut.index(text.len())]).is_err());
-    }
 }

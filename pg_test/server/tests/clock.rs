@@ -198,31 +198,3 @@ fn ids_flow_until_the_last_tick_of_a_layout_and_not_beyond() -> Result<()> {
     taken.push(next(&mut client)?);
     ids::growing(&taken)
 }
-
-#[test]
-fn a_burst_near_the_end_of_a_layout_takes_its_last_tick_and_stops() -> Result<()> {
-    let server = baidu()?;
-    let mut client = server.session()?;
-    // 50 ticks of 8192 ids are left, all within max_drift.
-    set_clock_to(&server, END - 50.0)?;
-    let mut taken: Vec<i64> = Vec::new();
-    let error = loop {
-        assert!(taken.len() < 60 * 8192, "the layout has no end");
-        match client.column("select snowflake_nextvals(5000)") {
-            Ok(ids) => taken.extend::<Vec<i64>>(ids),
-            Err(error) => break error,
-        }
-    };
-    let error = error.downcast::<postgres::Error>()?;
-    assert_eq!(error.code(), Some(SEQUENCE_AND_TICKS_USED_UP), "{error:?}");
-    ids::growing(&taken)?;
-    assert!(taken.iter().all(|id| *id > 0));
-    let last: f64 =
-        client.one("select extract(epoch from last_timestamp)::float8 from snowflake_ids.status")?;
-    assert!(
-        (last - (END - 1.0)).abs() < 0.5,
-        "the last tick begins at {}, the last id is of {last}",
-        END - 1.0
-    );
-    Ok(())
-}

@@ -5,27 +5,6 @@ use std::env;
 
 const SESSIONS: usize = 16;
 
-#[test]
-fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
-    let server = Server::builder().start()?;
-    let clients = (0..SESSIONS).map(|_| server.session()).collect::<Result<_>>()?;
-    let per_session = at_once(clients, |number, mut client| {
-        client.run(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
-        let mut taken = Vec::new();
-        // The two functions alternate: in both, ids from the session's cache come first.
-        for count in 1..=300 {
-            taken.push(client.one("select snowflake_nextval()")?);
-            taken.extend(client.column::<i64>(&format!("select snowflake_nextvals({count})"))?);
-        }
-        let last: i64 = client.one("select snowflake_lastval()")?;
-        assert_eq!(Some(&last), taken.last());
-        ids::growing(&taken)?;
-        Ok(taken)
-    })?;
-    assert_eq!(per_session.iter().map(Vec::len).sum::<usize>(), SESSIONS * (300 + 300 * 301 / 2));
-    ids::unique(per_session.concat())
-}
-
 /// The number of rows of one INSERT.
 const ROWS: i64 = 64 * 49;
 /// The number of ids in a block that a session with a cache takes.

@@ -55,22 +55,6 @@ fn ids_at_full_speed_cost_one_reservation_a_second() -> Result<()> {
     taken.unique()
 }
 
-#[test]
-fn no_call_of_a_slow_session_writes_but_the_first() -> Result<()> {
-    let server = server("500ms")?;
-    let mut client = server.session()?;
-    let mut taken = vec![next(&mut client)?];
-    none_by_calls(&mut client, |client| {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(if full() { 60 } else { 3 }) {
-            sleep(Duration::from_millis(50));
-            taken.push(next(client)?);
-        }
-        Ok(())
-    })?;
-    ids::growing(&taken)
-}
-
 /// A session that calls once in a while finds the mark already moved, up to ten minutes after its last call.
 #[test]
 fn a_pause_does_not_make_the_next_call_write() -> Result<()> {
@@ -130,23 +114,6 @@ fn calls_reserve_for_themselves_while_the_launcher_is_held_up() -> Result<()> {
     wait::until_true("reservations by calls", || Ok(reservations(&mut client)?.1 >= before + 3))?;
     load.goes_on()?;
     drop(paused);
-    let taken = load.end();
-    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
-    taken.unique()
-}
-
-#[test]
-fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
-    let server = server("100ms")?;
-    let mut client = server.session()?;
-    let load = server.load(4)?;
-    for _ in 0..3 {
-        load.goes_on()?;
-        let pid = process(&mut client, LAUNCHER)?;
-        client.one::<bool>(&format!("select pg_terminate_backend({pid})"))?;
-        load.run(Duration::from_millis(300));
-    }
-    load.goes_on()?;
     let taken = load.end();
     assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
     taken.unique()

@@ -2,7 +2,7 @@
 //! between.
 
 use snowflake_ids_server_tests::prelude::*;
-use snowflake_ids_server_tests::snowflakes::{BEHIND, next, refused, seconds, status, take};
+use snowflake_ids_server_tests::snowflakes::{next, refused, seconds, status, take};
 
 const TIMEOUT: Duration = wait::LONG;
 
@@ -20,19 +20,6 @@ fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
         ids::growing(&[last, first])?;
         assert!((first >> 14) - (last >> 14) <= 1, "{} ticks were left out", (first >> 14) - (last >> 14));
     }
-    Ok(())
-}
-
-#[test]
-fn after_a_clean_stop_an_idle_server_does_not_run_ahead() -> Result<()> {
-    let mut server = Server::builder().start()?;
-    let before = take(&mut server.session()?, 1000)?;
-    server.restart()?;
-    let mut client = server.session()?;
-    let after = next(&mut client)?;
-    ids::growing(&[before[999], after])?;
-    let drift = seconds(&mut client, "drift")?;
-    assert!(drift < 0.01, "drift {drift}");
     Ok(())
 }
 
@@ -161,18 +148,4 @@ fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
         taken[usize::from(worker == "2")].extend(take(&mut server.session()?, 1000)?);
     }
     taken.iter().try_for_each(|of_worker| ids::growing(of_worker))
-}
-
-/// A restart does not help against a clock that is behind.
-#[test]
-fn restarts_do_not_make_a_clock_right() -> Result<()> {
-    let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let before = next(&mut server.session()?)?;
-    server.set_clock("-1h")?;
-    for stop in [Shutdown::Fast, Shutdown::Immediate, Shutdown::Fast] {
-        sql::explains(&refused(&mut server.session()?)?, sql::NOT_IN_STATE, BEHIND)?;
-        server.restart_by(stop)?;
-    }
-    server.set_clock("+0")?;
-    ids::growing(&[before, next(&mut server.session()?)?])
 }

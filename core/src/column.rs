@@ -2,6 +2,7 @@
 //! ids, or whether its sequence is bound instead, and returns the steps. All ways to attach a column ask this module: the plan of
 //! a schema, `attach`, and the binding of a sequence.
 
+pub mod bound;
 pub mod change;
 pub mod default;
 pub mod error;

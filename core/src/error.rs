@@ -45,6 +45,8 @@ pub enum Kind {
     UndefinedColumn,
     /// The object is of another kind.
     WrongObject,
+    /// The object exists already.
+    Duplicate,
     /// The operation is not supported.
     Unsupported,
     /// The number of objects has reached the limit of a setting.

@@ -1,5 +1,6 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
+use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind};
 use snowflake_ids_core::column::change::{
     Altered, BoundSequence, Identity, Meaning, SequenceChange, Stored, Write, meaning, stored,
 };
@@ -453,6 +454,9 @@ fn a_column_is_attached_in_steps() {
     // A column that is attached again takes no id. A sequence that ends at its type's maximum is widened.
     let (wish, wide) = ((IdKind::Snowflake, Former::Keep), Sequence { max: i64::MAX, ..sequence() });
     assert_eq!(steps_of(with_default("snowflake_nextval()"), wide.clone(), wish, 7), Ok(first(true)));
+    // Without a sequence, none is bound.
+    let wish = (IdKind::Snowflake, Former::Redirect);
+    assert_eq!(steps_of(with_default("snowflake_nextval()"), wide.clone(), wish, 7), Ok(first(true)));
     let narrow = Sequence { base: Base::Integer, max: i32::MAX.into(), ..sequence() };
     for sequence in [wide, narrow] {
         let steps = steps_of(serial(), sequence, (IdKind::Segment, Former::Redirect), 7).unwrap();
@@ -528,6 +532,48 @@ fn a_shared_sequence_is_bound_once() {
     assert_eq!(first(None), Step::BindShared { highest: 7, most: i64::MAX });
     assert_eq!(first(binding(Some("t"))), raise(7, i64::MAX));
     assert_eq!(first(binding(None)), Step::TakeAbove(7));
+}
+
+#[test]
+fn a_sequence_is_what_it_was_after_it_is_unbound() {
+    let changed = |sequence: &Sequence| changes_to_bind(sequence).collect::<Vec<_>>();
+    assert!(changed(&sequence()).is_empty());
+    let former = Sequence { base: Base::Integer, cycles: true, persistence: 'u', ..sequence() };
+    assert_eq!(changed(&former), ["AS bigint", "NO CYCLE", "SET LOGGED"]);
+    let bound = Unbinding { base: Base::Integer, cycles: true, is_unlogged: true, ..odd() };
+    assert_eq!(bound.changes_to_restore(7), (vec!["AS integer", "CYCLE", "SET UNLOGGED"], None));
+    let (changes, told) = bound.changes_to_restore(1 << 31);
+    assert_eq!(changes, ["CYCLE", "SET UNLOGGED"]);
+    assert!(matches!(told, Some(Notice::StaysBigint { number, .. }) if number == 1 << 31));
+    let small = Unbinding { base: Base::Smallint, ..odd() };
+    assert_eq!(small.changes_to_restore(7), (vec!["AS smallint"], None));
+    assert_eq!(odd().changes_to_restore(i64::MAX), (Vec::new(), None));
+}
+
+fn odd() -> Unbinding {
+    Unbinding {
+        name: "s.q".to_owned(),
+        start: 1,
+        increment: 2,
+        max: 99,
+        is_single: true,
+        ..Unbinding::default()
+    }
+}
+
+#[test]
+fn an_unbound_sequence_goes_on_by_its_own_increment() {
+    for (highest, number) in [(-5, 1), (0, 1), (1, 3), (2, 3), (96, 97), (98, 99)] {
+        assert_eq!(odd().number_above(highest), Ok(number), "{highest}");
+    }
+    assert!(matches!(odd().number_above(99), Err(ColumnError::MaximumBelow { max: 99, highest: 99, .. })));
+    let widest = Unbinding { max: i64::MAX, ..odd() };
+    assert_eq!(widest.number_above(i64::MAX - 1), Ok(i64::MAX));
+    assert!(widest.number_above(i64::MAX).is_err());
+    // A block of an application may begin below the number.
+    assert_eq!(Unbinding { is_single: false, ..odd() }.number_above(10), Ok(13));
+    let wrong = Unbinding { increment: 0, ..odd() }.number_above(1);
+    assert!(matches!(wrong, Err(ColumnError::Increment(_))), "{wrong:?}");
 }
 
 #[test]

@@ -40,6 +40,10 @@ static REMEMBER: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
      WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
+static KEEP_BIGINT: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET type = 'pg_catalog.int8'::pg_catalog.regtype
+     WHERE b.sequence OPERATOR(pg_catalog.=) $1 AND b.type IS NULL",
+);
 static SET_IDENTITY: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET identity = $2 WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
@@ -102,6 +106,12 @@ pub fn remember(
 ) -> Result<(), SequenceError> {
     let values = [of.into(), of_type.into(), cycles.into(), unlogged.into(), identity.into()];
     with_table(of, || Ok(REMEMBER.run(&values)?))
+}
+
+/// Stores that a sequence was bigint before it was bound, unless its former type is known. Otherwise, unbinding would give it
+/// the type of its column, which may be narrower.
+pub fn keep_bigint(of: Oid) -> Result<(), SequenceError> {
+    with_table(of, || Ok(KEEP_BIGINT.run(&[of.into()])?))
 }
 
 /// Stores the kind of identity that the column of a bound sequence was.

@@ -10,6 +10,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde::de::DeserializeOwned;
+use snowflake_ids_core::column::bound::Unbinding;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
@@ -327,6 +328,30 @@ static KNOWN_TAG: Statement = Statement::new(
      FROM snowflake_ids.segment AS s WHERE s.tag = $1 COLLATE \"C\"",
 );
 
+/// A bound sequence, and its properties before it was bound. The type of its column stands in for a type that is not known.
+static BOUND_SEQUENCE: Statement = Statement::new(concat!(
+    "SELECT row_to_json(r)::text FROM (
+     SELECT s.seqrelid::regclass::text AS name, s.seqstart AS start, s.seqincrement AS increment, s.seqmax AS max,
+        g.single AS is_single, b.base::text AS type_name, ",
+    base!(),
+    ", coalesce(g.cycles, false) AS cycles, coalesce(g.unlogged, false) AS is_unlogged
+     FROM snowflake_ids.sequence_binding AS g JOIN pg_sequence AS s ON s.seqrelid = g.sequence
+        CROSS JOIN LATERAL (SELECT coalesce(g.type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+            FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
+                AND d.deptype IN ('a', 'i') LIMIT 1), 'bigint'::regtype) AS base) AS b
+     WHERE g.sequence = $1 AND (g.checked OR snowflake_ids_internal.sequence_stands_at_end(g.sequence))) AS r"
+));
+
+/// Whether a column of a distributed table owns a sequence, or names it in its default.
+static IS_OF_DISTRIBUTED: Statement = Statement::new(
+    "SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 AND snowflake_ids_internal.is_distributed(f.adrelid::regclass)) END",
+);
+
 /// Reads the facts of a schema, or of all schemas, and the names by which sequences are used.
 pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport> {
     let is_segment = kind == IdKind::Segment;
@@ -380,6 +405,26 @@ pub fn with_column<T>(
 pub fn of_sequences(sequences: impl Iterator<Item = u32>) -> Result<Vec<Sequence>, ErrorReport> {
     let mut sequences = sequences.peekable();
     if sequences.peek().is_none() { Ok(Vec::new()) } else { rows(&SEQUENCES, &[oids(sequences)]) }
+}
+
+/// Reads the facts of a sequence.
+pub fn of_sequence(of: Oid) -> Result<Sequence, ErrorReport> {
+    if let Some(sequence) = of_sequences([of.to_u32()].into_iter())?.pop() {
+        return Ok(sequence);
+    }
+    let relation = of_tables(of)?.pop().ok_or_else(|| report(ColumnError::NoRelation(of.to_u32())))?;
+    Err(report(ColumnError::NotASequence(relation.name)))
+}
+
+/// Reads a bound sequence, and its properties before it was bound; None if it is not bound.
+pub fn bound_sequence(of: Oid) -> Result<Option<Unbinding>, ErrorReport> {
+    Ok(rows(&BOUND_SEQUENCE, &[of.into()])?.pop())
+}
+
+/// Returns whether a distributed table uses a sequence.
+pub fn is_of_distributed(of: Oid) -> Result<bool, ErrorReport> {
+    let found = IS_OF_DISTRIBUTED.first(&[of.into()], |row| row.get::<bool>(1)).map_err(spi)?;
+    Ok(found.flatten() == Some(true))
 }
 
 /// Reads the facts of a table and the tables below, the nearest first.

@@ -10,7 +10,6 @@
 
 use super::facts::{self, with_column};
 use super::tags::{self, Place};
-use crate::bound::bind;
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, spi, tell};
@@ -26,6 +25,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Clock;
+use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Sequence};
@@ -33,6 +33,7 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::steps::{self, Source, Step};
 use snowflake_ids_core::column::verdict::{self, Action, Wish};
 use snowflake_ids_core::report::progress::{Command, Phase};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 
 macro_rules! internal {
@@ -53,17 +54,12 @@ static HIGHEST: Statement = internal!("highest_id($1, $2)");
 static CHECK_WORKERS: Statement = internal!("check_workers($1, $2, $3, $4, $5, $6, $7)");
 static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
-static UNBIND: Statement = internal!("unbind_sequences($1, $2, $3)");
 static UNBIND_ON_NODE: Statement = internal!("unbind_own($1, $2, $3)");
 static DROP_IDENTITIES: Statement = internal!("drop_identities($1, $2, $3)");
 static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
 static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
-static BIND: Statement = internal!("bind_sequences($1, $2, $3, $4, $5, $6::jsonb)");
 static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
 static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
-static MAKE_FIT: Statement = Statement::new(
-    "SELECT m.type::oid, m.cycles, m.unlogged FROM snowflake_ids_internal.sequence_make_fit($1) AS m",
-);
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 static RESTORE_IDENTITIES: Statement = internal!("restore_identities($1, $2, $3, $4::jsonb)");
 
@@ -155,10 +151,14 @@ pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<()
     steps::check_next(column, written, next, highest, SystemClock.now()).map_err(report)
 }
 
-/// Checks the right to a tag whose name comes from a table or a sequence.
-pub fn check_unnamed_tag(relation: Oid, tag: &TextOut) -> Result<(), ErrorReport> {
-    let Some((relation, is_denied)) = facts::right_to_tag(relation, tag)? else { return Ok(()) };
-    verdict::check_unnamed_tag(&relation, Some(&tag.to_utf8_lossy()), is_denied).map_err(report)
+/// Returns the tag that is named after a table or a sequence; None if there is no such relation. Checks the right to the tag.
+pub fn unnamed_tag(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
+    let named = DEFAULT_TAG.first(&[of.into()], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
+    let Some(tag) = named else { return Ok(None) };
+    if let Some((relation, is_denied)) = facts::right_to_tag(of, &tag)? {
+        verdict::check_unnamed_tag(&relation, Some(&tag.to_utf8_lossy()), is_denied).map_err(report)?;
+    }
+    Ok(Some(tag))
 }
 
 /// Detaches a column, and gives it this source, or its former one.
@@ -199,7 +199,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
         };
         enter(Phase::ChangingDefaults);
         for step in steps::detach(column, own, source, highest).map_err(report)? {
-            target.carry_out(step, column, relation, identities.as_ref())?;
+            target.carry_out(step, (facts, column), relation, identities.as_ref())?;
         }
         progress::end(Command::Detach);
         Ok(())
@@ -245,7 +245,9 @@ impl Target {
                 None => (self.relation, self.steps_to_attach(facts, column)?),
                 Some(sequence) => (sequence.oid.into(), self.steps_to_bind(column, sequence)?),
             };
-            steps.into_iter().try_for_each(|step| self.carry_out(step, column, of, identities.as_ref()))?;
+            steps
+                .into_iter()
+                .try_for_each(|step| self.carry_out(step, (facts, column), of, identities.as_ref()))?;
             Ok(None)
         })
     }
@@ -287,9 +289,7 @@ impl Target {
         if self.tag.is_some() {
             return Ok(());
         }
-        let named = DEFAULT_TAG.first(&[of.into()], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
-        let Some(tag) = named else { return Ok(()) };
-        check_unnamed_tag(of, &tag)?;
+        let Some(tag) = unnamed_tag(of)? else { return Ok(()) };
         if let Some(column) = column {
             let arguments = [self.relation.into(), self.attribute.clone().into(), tag.clone().into()];
             let other =
@@ -316,11 +316,11 @@ impl Target {
     fn carry_out(
         &self,
         step: Step,
-        column: &Column,
+        (facts, column): (&Facts, &Column),
         of: Oid,
         identities: Option<&TextOut>,
     ) -> Result<(), ErrorReport> {
-        let (kind, tag) = (self.wish.kind.name(), &self.tag);
+        let (kind, tag) = (self.wish.kind, &self.tag);
         match step {
             Step::Tell(notice) => tell(notice),
             Step::TellKept(written) => {
@@ -333,9 +333,19 @@ impl Target {
             Step::TakeAbove(highest) => check_next(column, &self.written()?, highest)?,
             Step::CheckWorkers(highest) => {
                 let (written, generator) = (self.written()?.into(), self.generator.clone().into());
-                self.run(&CHECK_WORKERS, [kind.into(), generator, highest.into(), written, false.into()])?;
+                self.run(
+                    &CHECK_WORKERS,
+                    [kind.name().into(), generator, highest.into(), written, false.into()],
+                )?;
             }
-            Step::Unbind(above) => self.run(&UNBIND, [above.into()])?,
+            Step::Unbind(above) => {
+                for oid in facts.members(column).into_iter().flat_map(|member| &member.owned) {
+                    if facts.sequence(*oid).is_some_and(|sequence| sequence.bound.is_some()) {
+                        Relation::find((*oid).into()).inspect(Relation::lock);
+                        tags::unbind((*oid).into(), above)?;
+                    }
+                }
+            }
             Step::UnbindOnNode(above) => self.run(&UNBIND_ON_NODE, [above.into()])?,
             Step::DropIdentities { keeps_sequences } => {
                 self.run(&DROP_IDENTITIES, [keeps_sequences.into()])?;
@@ -356,22 +366,17 @@ impl Target {
                     Place { sequence, course, is_named, is_new },
                 )?;
             }
-            Step::Bind => {
-                let (tag, generator) = (tag.clone().into(), self.generator.clone().into());
-                self.run(&BIND, [kind.into(), tag, generator, identities.cloned().into()])?;
-            }
+            Step::Bind => self.bind_owned(facts, column, identities)?,
             Step::DropSequences => self.run(&DROP_SEQUENCES, [])?,
             Step::BindShared { highest, most } => {
                 self.enter(Phase::RaisingTag);
-                let former = MAKE_FIT.first(&[of.into()], |row| {
-                    Ok((row.get::<Oid>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?))
-                });
-                let (former_type, cycles, unlogged) = former.map_err(spi)?.unwrap_or_default();
+                let sequence = facts::of_sequence(of)?;
+                tags::alter(of, &sequence.name, changes_to_bind(&sequence))?;
                 ADVANCE.run(&[of.into(), highest.into()]).map_err(spi)?;
                 let (tag, generator, is_named) =
                     (tag.as_ref(), self.generator.as_ref(), self.wish.tag.is_some());
-                tags::bind(of, self.wish.kind, tag, generator, Some(most), is_named)?;
-                bind::remember(of, former_type, cycles, unlogged, None).map_err(report)?;
+                tags::bind(of, kind, tag, generator, Some(most), is_named)?;
+                tags::remember(&sequence, None)?;
             }
             Step::RestoreSequence(highest) => self.run(&RESTORE_SEQUENCE, [highest.into()])?,
             Step::RestoreIdentities(highest) => {
@@ -379,6 +384,39 @@ impl Target {
             }
         }
         Ok(())
+    }
+
+    /// Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
+    /// a notice.
+    fn bind_owned(
+        &self,
+        facts: &Facts,
+        column: &Column,
+        identities: Option<&TextOut>,
+    ) -> Result<(), ErrorReport> {
+        let (members, most, mut drops) = (facts.members(column), column.base.maximum(), false);
+        let identities = identities.map(|kinds| serde_json::from_str(&kinds.to_utf8_lossy()));
+        let identities: BTreeMap<u32, char> = identities.and_then(Result::ok).unwrap_or_default();
+        for member in &members {
+            // Sequences of former identities are new ones.
+            let owned = sequence::owned_by(member.table.oid.into()).into_iter();
+            for (_, of) in owned.filter(|(number, _)| *number == member.number) {
+                Relation::find(of).inspect(Relation::lock);
+                let sequence = facts::of_sequence(of)?;
+                if let Some(obstacle) = verdict::lasting_obstacle(&sequence) {
+                    tell(Notice::SequenceDropped(obstacle));
+                    drops = true;
+                    continue;
+                }
+                verdict::check_others(&sequence, &members, most).map_err(report)?;
+                verdict::others(&sequence, &members).for_each(|user| tell(verdict::tell(&sequence, user)));
+                let identity =
+                    identities.get(&member.table.oid).and_then(|kind| i8::try_from(u32::from(*kind)).ok());
+                let (tag, generator) = (self.tag.as_ref(), self.generator.as_ref());
+                tags::bind_fit(&sequence, self.wish.kind, tag, generator, most, true, identity)?;
+            }
+        }
+        if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }
     }
 
     fn tell_holders(&self, sequence: Oid) -> Result<(), ErrorReport> {

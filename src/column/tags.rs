@@ -9,11 +9,13 @@ use crate::pg::sequence;
 use crate::pg::statement::{self, Statement};
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
-use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::{self, Oid};
 use snowflake_ids_core::bound::Increment;
+use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::{Base, Sequence};
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
 use snowflake_ids_core::tag::directory::Tag;
@@ -44,7 +46,8 @@ static GRANT: Statement = Statement::new(
 
 static HIGHEST: Statement = Statement::new("SELECT snowflake_ids_internal.highest_number($1)");
 static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
-static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, true)");
+static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, $3)");
+static ALTER: Statement = Statement::new("SELECT snowflake_ids_internal.as_owner($1, $2)");
 
 /// The column that a tag is for.
 #[derive(Clone, Copy)]
@@ -72,6 +75,17 @@ pub fn raise_tag(
     owner: Option<Oid>,
     place: Place,
 ) -> Result<(), ErrorReport> {
+    raise_known(tag, facts::known_tag(tag, place.sequence)?.as_ref(), highest, most, owner, place)
+}
+
+fn raise_known(
+    tag: &TextOut,
+    known: Option<&KnownTag>,
+    highest: i64,
+    most: Option<i64>,
+    owner: Option<Oid>,
+    place: Place,
+) -> Result<(), ErrorReport> {
     let name = tag.to_utf8_lossy();
     let seeded = SEED.first(&[tag.clone().into(), highest.into()], |row| row.get::<bool>(1));
     if seeded.map_err(spi)?.flatten() == Some(true) {
@@ -80,10 +94,9 @@ pub fn raise_tag(
         }
         return Ok(());
     }
-    let known = facts::known_tag(tag, place.sequence)?;
     let is_new = place.is_new && !place.is_named;
     let need = Need { tag: &name, highest, most, course: place.course, is_new };
-    for step in provide(known.as_ref(), &need).map_err(report)? {
+    for step in provide(known, &need).map_err(report)? {
         let tag = || tag.clone().into();
         match step {
             TagStep::Drop => DROP.run(&[tag()]),
@@ -96,11 +109,7 @@ pub fn raise_tag(
             }
             TagStep::Limit(limit) => {
                 LIMIT.run(&[tag(), limit.into()]).map_err(spi)?;
-                if known.as_ref().is_some_and(|known| known.is_made) {
-                    KEEP_MADE.run(&[tag()])
-                } else {
-                    Ok(())
-                }
+                if known.is_some_and(|known| known.is_made) { KEEP_MADE.run(&[tag()]) } else { Ok(()) }
             }
             TagStep::Raise(highest) => RAISE.run(&[tag(), highest.into()]),
         }
@@ -132,7 +141,7 @@ pub fn bind(
     let increment = Increment::new(terms.increment).map_err(report)?;
     let tag = tag.filter(|_| kind == IdKind::Segment);
     let known = tag.map(|tag| facts::known_tag(tag, None)).transpose()?.flatten();
-    let is_single = known.is_some_and(|known: KnownTag| known.counts_as(terms.increment));
+    let is_single = known.as_ref().is_some_and(|known| known.counts_as(terms.increment));
     let number = HIGHEST.first(&[of.into()], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
     let highest = increment.of_tag(is_single).reach(number.unwrap_or_default());
     let name = || facts::name_of(of);
@@ -145,7 +154,7 @@ pub fn bind(
         let most = Some(most.map_or(terms.max, |most| most.min(terms.max)));
         let owner = Relation::find(of).map(|relation| relation.owner());
         let place = Place { is_named, ..Place::ANY };
-        raise_tag(tag, highest.max(0), most, owner, place)?;
+        raise_known(tag, known.as_ref(), highest.max(0), most, owner, place)?;
     } else {
         binding::check_layout(of, terms.increment, generator.map(TextOut::as_bytes)).map_err(report)?;
         let written =
@@ -158,7 +167,58 @@ pub fn bind(
             return Err(report(ColumnError::SequenceAbove { sequence, highest, written, next }));
         }
     }
-    PUT.run(&[of.into(), terms.max.into()]).map_err(spi)?;
+    PUT.run(&[of.into(), terms.max.into(), true.into()]).map_err(spi)?;
     let tag = tag.and_then(bytes);
     binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
+}
+
+/// Binds a sequence as [`bind`] does. Changes properties of the sequence that are in the way, and stores them with the kind of
+/// identity that its column was. The sequence has no lasting obstacle to binding.
+pub fn bind_fit(
+    sequence: &Sequence,
+    kind: IdKind,
+    tag: Option<&TextOut>,
+    generator: Option<&TextOut>,
+    most: i64,
+    is_named: bool,
+    identity: Option<i8>,
+) -> Result<(), ErrorReport> {
+    let of = sequence.oid.into();
+    alter(of, &sequence.name, changes_to_bind(sequence))?;
+    bind(of, kind, tag, generator, Some(most), is_named)?;
+    remember(sequence, identity)
+}
+
+/// Stores the properties that a bound sequence had before.
+pub fn remember(sequence: &Sequence, identity: Option<i8>) -> Result<(), ErrorReport> {
+    let of_type = match sequence.base {
+        Base::Smallint => pg_sys::INT2OID,
+        Base::Integer => pg_sys::INT4OID,
+        Base::Bigint | Base::Uuid | Base::Other => pg_sys::INT8OID,
+    };
+    let is_unlogged = sequence.persistence == 'u';
+    let of = sequence.oid.into();
+    binding::remember(of, Some(of_type), Some(sequence.cycles), Some(is_unlogged), identity).map_err(report)
+}
+
+/// Unbinds a sequence that is locked. It counts by itself again, above all issued numbers and above the id `above`. Returns
+/// false if it is not bound.
+pub fn unbind(of: Oid, above: i64) -> Result<bool, ErrorReport> {
+    let Some(bound) = facts::bound_sequence(of)? else { return Ok(false) };
+    let reached = HIGHEST.first(&[of.into()], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
+    let number = bound.number_above(reached.map_or(above, |reached| reached.max(above))).map_err(report)?;
+    binding::erase(of).map_err(report)?;
+    PUT.run(&[of.into(), number.into(), false.into()]).map_err(spi)?;
+    let (changes, told) = bound.changes_to_restore(number);
+    told.into_iter().for_each(tell);
+    alter(of, &bound.name, changes.into_iter())?;
+    Ok(true)
+}
+
+/// Alters a sequence as its owner.
+pub fn alter(of: Oid, name: &str, changes: impl Iterator<Item = &'static str>) -> Result<(), ErrorReport> {
+    for change in changes {
+        ALTER.run(&[of.into(), format!("ALTER SEQUENCE {name} {change}").into()]).map_err(spi)?;
+    }
+    Ok(())
 }

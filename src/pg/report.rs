@@ -69,6 +69,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::Denied => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
         Kind::Undefined => Code::ERRCODE_UNDEFINED_OBJECT,
         Kind::UndefinedColumn => Code::ERRCODE_UNDEFINED_COLUMN,
+        Kind::Duplicate => Code::ERRCODE_DUPLICATE_OBJECT,
         Kind::WrongObject => Code::ERRCODE_WRONG_OBJECT_TYPE,
         Kind::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
         Kind::LimitReached => Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,

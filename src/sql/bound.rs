@@ -8,7 +8,6 @@ use crate::pg::sequence;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::tuple::NoRow;
-use crate::shared::generator::SHARED;
 use crate::sql::error::CallError;
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -16,12 +15,6 @@ use pgrx::prelude::*;
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::tag::definition::MAX_TAG_BYTES;
 use snowflake_ids_core::tag::directory::Tag;
-
-/// Fails if the planner hook cannot redirect calls of a sequence to this extension.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn sequence_check_redirects() -> Result<(), ErrorReport> {
-    SHARED.ready("snowflake_ids.bind_sequence").map(drop)
-}
 
 /// Calls the server's setval for a sequence, bound or not, with the rights of the sequence's owner.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
@@ -56,25 +49,6 @@ fn sequence_record(
     let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
     let generator = generator.map(|name| read(name, "generator")).transpose()?;
     bind::record(of, tag.as_ref(), last_number, generator.as_ref(), false).map_err(report)
-}
-
-/// Stores properties that the caller's sequence had before the binding: type, cycle, persistence, identity.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn sequence_remember(
-    of: Option<pg_sys::Oid>,
-    of_type: Option<pg_sys::Oid>,
-    cycles: Option<bool>,
-    unlogged: Option<bool>,
-    identity: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let of = of.ok_or(CallError::NoSequence)?;
-    own(of)?;
-    let identity = match identity.as_ref().map(|text| text.bytes(1, "identity")).transpose()? {
-        None => None,
-        Some([letter @ (b'a' | b'd')]) => Some(letter.cast_signed()),
-        Some(_) => return Err(CallError::UnknownIdentity.into()),
-    };
-    bind::remember(of, of_type, cycles, unlogged, identity).map_err(report)
 }
 
 /// Records that a sequence of the caller is not bound.

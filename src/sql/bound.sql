@@ -123,7 +123,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+    IF NOT has_function_privilege('snowflake_ids_internal.bind_here'::regproc, 'EXECUTE') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for function %s', left(function, 32)),
             DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
@@ -185,46 +185,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     RETURNING b.tag
 $$;
 
-/* Removes those obstacles to binding whose removal can be undone later. Returns the sequence's previous properties. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-BEGIN
-    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
-    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint') WHERE type <> 'bigint'::regtype;
-    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE') WHERE cycles;
-    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED') WHERE unlogged;
-END
-$$;
-
-/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers do not fit the former
-   type. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
-    unlogged boolean, number bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
-        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-            AND d.deptype IN ('a', 'i') LIMIT 1));
-BEGIN
-    IF number > snowflake_ids_internal.type_maximum(type_then) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" stays of type bigint', sequence),
-            DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
-    ELSIF type_then <> 'bigint'::regtype THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
-    END IF;
-    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE') WHERE cycles;
-    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED') WHERE unlogged;
-END
-$$;
-
 /* Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -232,34 +192,6 @@ BEGIN
     PERFORM snowflake_ids_internal.as_owner(sequence,
         format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
     PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
-END
-$$;
-
-/* Unbinds a sequence, which then counts again by itself, above all issued numbers and above the id `above`. */
-CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    former snowflake_ids.sequence_binding;
-    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
-    number numeric;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
-    PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- The sequence continues at a number that it would have reached by its own increment. For example, a sequence of odd
-    -- numbers stays odd.
-    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement, former.single)::numeric
-        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-    IF number > terms.seqmax THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
-            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise the maximum: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
-    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
 END
 $$;
 
@@ -273,50 +205,10 @@ CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT
     generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-#variable_conflict use_variable
-DECLARE
-    is_named boolean;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
-        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
-            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
-    THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has its own sequence for the table, and counts in its own range.',
-            HINT = 'On the coordinator, attach the column with snowflake_ids.attach.';
-    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('sequence "%s" is already bound', sequence),
-            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
-                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
-                ELSE format('It gives ids of segment tag "%s".', b.tag) END
-                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_verdict(sequence, kind);
-    is_named := tag IS NOT NULL;
-    IF kind COLLATE "C" = 'segment' AND NOT is_named THEN
-        tag := snowflake_ids_internal.default_tag(sequence);
-        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator,
-        snowflake_ids_internal.sequence_most(sequence), is_named);
-    -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
-    PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
-    FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;
+    PERFORM snowflake_ids_internal.bind_here(sequence, kind, tag, generator);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
@@ -326,19 +218,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_prop
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not bound', sequence),
-            DETAIL = 'It gives numbers of its own.',
-            HINT = 'See snowflake_ids.sequence_status for the bound sequences.';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.unbind_here(sequence);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';

@@ -1,23 +1,24 @@
 //! Attaching, detaching, and verdicts on columns and sequences. Each function reads facts, asks the core, and does or reports
 //! what the core says.
 
+use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
 use crate::column::tags;
 use crate::pg::relation::Relation;
-use crate::pg::report::{report, tell};
+use crate::pg::report::{report, spi, tell};
+use crate::pg::statement::Statement;
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{role, sequence};
 use crate::settings;
-use crate::sql::bound::own;
-use crate::sql::error::CallError;
+use crate::shared::generator::SHARED;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Explain;
+use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::Sequence;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::Source;
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
@@ -25,6 +26,8 @@ use snowflake_ids_core::error::MAX_TEXT_BYTES;
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
+
+static BIND: Statement = Statement::new("SELECT snowflake_ids.bind_sequence($1)");
 
 /// Plans a schema, or all schemas if `schema` is null. `tags` is the number of tags that exist.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -226,68 +229,78 @@ fn lock_table(relation: Oid) -> Result<(), ErrorReport> {
     steps::lock(relation)
 }
 
-/// Checks other columns that use a sequence: each must be able to hold numbers up to `most`. Reports these columns.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+/// Binds a sequence of the caller.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
-fn check_others_of_sequence(
-    of: Oid,
-    relation: Oid,
-    attribute: Text<'_>,
-    most: i64,
+fn bind_here(
+    of: Option<Oid>,
+    kind: Option<Text<'_>>,
+    tag: Option<Text<'_>>,
+    generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
-    let sequence = sequence_of(of)?;
-    with_column(relation, &name_of(&attribute)?, |facts, column| {
-        let members = facts.members(column);
-        verdict::check_others(&sequence, &members, most).map_err(report)?;
-        verdict::others(&sequence, &members).for_each(|user| tell(verdict::tell(&sequence, user)));
-        Ok(())
-    })
+    SHARED.ready("snowflake_ids.bind_sequence")?;
+    let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
+    let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+    let (mut tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    let kind = wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?.kind;
+    steps::check_source(generator.as_ref())?;
+    lock_owned(of)?;
+    let sequence = facts::of_sequence(of)?;
+    let name = || sequence.name.clone();
+    if facts::is_of_distributed(of)? {
+        return Err(report(ColumnError::OfDistributed(name())));
+    } else if let Some(bound) = sequence.bound.clone() {
+        return Err(report(ColumnError::AlreadyBound { sequence: name(), bound }));
+    }
+    verdict::judge_sequence(&sequence, kind).map_err(report)?.into_iter().for_each(tell);
+    let is_named = tag.is_some();
+    if kind == IdKind::Segment && !is_named {
+        tag = steps::unnamed_tag(of)?;
+    }
+    let most = verdict::most_of_users(&sequence);
+    tags::bind(of, kind, tag.as_ref(), generator.as_ref(), Some(most), is_named)?;
+    bind::keep_bigint(of).map_err(report)
 }
 
-/// Decides whether a sequence can be bound by itself to ids of a kind. Reports columns that calculate with its numbers.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+/// Unbinds a sequence of the caller.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
-fn sequence_verdict(of: Oid, kind: Text<'_>) -> Result<(), ErrorReport> {
-    let notices = verdict::judge_sequence(&sequence_of(of)?, kind_of(&kind)?).map_err(report)?;
-    notices.into_iter().for_each(tell);
-    Ok(())
+fn unbind_here(of: Option<Oid>) -> Result<(), ErrorReport> {
+    let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
+    lock_owned(of)?;
+    if tags::unbind(of, 0)? { Ok(()) } else { Err(report(ColumnError::NotBound(facts::name_of(of)?))) }
 }
 
-/// Returns the highest number that all columns of a sequence can hold.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn sequence_most(of: Oid) -> Result<i64, ErrorReport> {
-    Ok(verdict::most_of_users(&sequence_of(of)?))
+/// Locks a sequence of the caller. It may have changed during the wait for the lock.
+fn lock_owned(of: Oid) -> Result<(), ErrorReport> {
+    check_owned(of)?;
+    Relation::find(of).inspect(Relation::lock);
+    check_owned(of)
 }
 
 /// Fails if a relation is no sequence, or not the caller's.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn sequence_check_owned(of: Oid) -> Result<(), ErrorReport> {
+fn check_owned(of: Oid) -> Result<(), ErrorReport> {
     // Other facts are read only for the error.
     if sequence::is_sequence(of)
         && Relation::find(of).is_some_and(|found| role::has_privileges_of(found.owner()))
     {
         return Ok(());
     }
-    verdict::check_sequence_owner(&sequence_of(of)?).map_err(report)
+    verdict::check_sequence_owner(&facts::of_sequence(of)?).map_err(report)
 }
 
-/// Binds a sequence of the caller that is locked and has no obstacle to binding. `is_named` is true if the caller named the tag.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+/// Binds the sequence of a new column. Returns the reason if the sequence cannot be bound.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
-fn sequence_bind(
-    of: Option<Oid>,
-    kind: Text<'_>,
-    tag: Option<Text<'_>>,
-    generator: Option<Text<'_>>,
-    most: Option<i64>,
-    is_named: Option<bool>,
-) -> Result<(), ErrorReport> {
-    let of = of.ok_or(CallError::NoSequence)?;
-    own(of)?;
-    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
-    tags::bind(of, kind_of(&kind)?, tag.as_ref(), generator.as_ref(), most, is_named == Some(true))
+fn bind_created(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
+    check_owned(of)?;
+    let sequence = facts::of_sequence(of)?;
+    if let Some(obstacle) = verdict::lasting_obstacle(&sequence) {
+        return Ok(obstacle.detail().and_then(TextOut::of));
+    }
+    tags::alter(of, &sequence.name, changes_to_bind(&sequence))?;
+    BIND.run(&[of.into()]).map_err(spi)?;
+    tags::remember(&sequence, None).map(|()| None)
 }
 
 /// Raises a tag above ids that a column holds.
@@ -306,28 +319,13 @@ fn sequence_obstacle(
     TableIterator<'static, (name!(message, Option<TextOut>), name!(detail, Option<TextOut>))>,
     ErrorReport,
 > {
-    let obstacle = verdict::obstacle(&sequence_of(of)?);
+    let obstacle = verdict::obstacle(&facts::of_sequence(of)?);
     let row =
         obstacle.map(|obstacle| (TextOut::of(obstacle.to_string()), obstacle.detail().and_then(TextOut::of)));
     Ok(TableIterator::new(row))
 }
 
-/// Checks the right to a tag whose name comes from a table or a sequence.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn check_unnamed_tag(relation: Oid, tag: Text<'_>) -> Result<(), ErrorReport> {
-    steps::check_unnamed_tag(relation, &text(&tag, "tag")?)
-}
-
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
     let name = kind.read("kind")?;
     IdKind::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))
-}
-
-fn sequence_of(of: Oid) -> Result<Sequence, ErrorReport> {
-    if let Some(sequence) = facts::of_sequences([of.to_u32()].into_iter())?.pop() {
-        return Ok(sequence);
-    }
-    let relation = facts::of_tables(of)?.pop().ok_or_else(|| report(ColumnError::NoRelation(of.to_u32())))?;
-    Err(report(ColumnError::NotASequence(relation.name)))
 }

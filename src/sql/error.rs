@@ -78,12 +78,6 @@ pub enum CallError {
     #[error("the name is too long")]
     #[explain(detail = "No tag has it.")]
     LongName,
-    #[error("the sequence must not be null")]
-    #[explain(detail = "A row has a sequence.")]
-    NoSequence,
-    #[error("unrecognized identity")]
-    #[explain(detail = "It is a for ALWAYS, or d for BY DEFAULT.")]
-    UnknownIdentity,
     #[error("there is no such sequence")]
     #[explain(detail = "It was dropped.")]
     SequenceDropped,

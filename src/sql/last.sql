@@ -10,8 +10,8 @@ BEGIN
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
             'advance_sequence as_owner attach_here attach_in_session attach_local attach_steps attach_worker base_type
-            bind_own bind_sequences bounded_lock_timeout call_with change_group check_alone check_column check_coordinator
-            check_kind check_may_commit check_next check_others_of_sequence check_registered check_unnamed_tag check_worker
+            bind_created bind_here bind_own bounded_lock_timeout call_with change_group check_alone check_column check_coordinator
+            check_kind check_may_commit check_next check_registered check_worker
             check_workers citus_keys citus_run citus_run_on_workers column_maximum column_plan column_type columns_attached
             columns_of_tag columns_of_tags create_sequence create_sequence_for default_of default_tag detach_here
             detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences former_identities
@@ -19,13 +19,13 @@ BEGIN
             id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence kind_of_default
             lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group places_of_tags progress_end
             progress_enter progress_tables qualified_name registries_in_use registry_identity registry_seed
-            restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
-            sequence_check_owned sequence_check_redirects sequence_course sequence_erase
-            sequence_is_bound sequence_make_fit sequence_make_former sequence_most sequence_move sequence_obstacle
-            sequence_position sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above
-            sequence_tag_is_shared sequence_unbind sequence_verdict sequences_of set_default set_rights set_sequence stored_id table_and_below
+            restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag
+            sequence_course sequence_erase
+            sequence_is_bound sequence_move sequence_obstacle
+            sequence_position sequence_put sequence_reach sequence_record sequence_resume_above
+            sequence_tag_is_shared sequences_of set_default set_rights set_sequence stored_id table_and_below
             tag_of_default tell_done tell_not_raised type_maximum
-            unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+            unbind_here unbind_own', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
             'SELECT, INSERT, UPDATE, DELETE'),

@@ -2,6 +2,7 @@
 
 use super::default::{of_generator, of_tag, quoted};
 use super::facts::{Base, Binding, Column, Sequence};
+use crate::bound::BoundSequenceError;
 use crate::error::Explain;
 
 /// Reason why a column is refused. Each message names what it is about.
@@ -287,6 +288,37 @@ pub enum ColumnError {
     #[error("the schema of the column's sequence was renamed meanwhile")]
     #[explain(NotReady, hint = "Try again.")]
     OtherSequence,
+    #[error("maximum of sequence \"{sequence}\" is below ids that it has given")]
+    #[explain(Exhausted, detail = "Its maximum is {max}; the highest id is {highest}.")]
+    #[explain(hint = "Raise the maximum: ALTER SEQUENCE {sequence} MAXVALUE 9223372036854775807;")]
+    MaximumBelow { sequence: String, max: i64, highest: i64 },
+    #[error("sequence \"{0}\" is not bound")]
+    #[explain(
+        NotReady,
+        detail = "It gives numbers of its own.",
+        hint = "See snowflake_ids.sequence_status for the bound sequences."
+    )]
+    NotBound(String),
+    #[error("sequence \"{sequence}\" is already bound")]
+    #[explain(Duplicate, detail_with = match bound {
+        Binding { generator: Some(generator), .. } => format!("It gives ids of generator \"{generator}\"."),
+        Binding { tag: Some(tag), .. } => format!("It gives ids of segment tag \"{tag}\"."),
+        Binding { .. } => "It gives snowflake ids.".to_owned(),
+    })]
+    #[explain(
+        hint = "To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence({});",
+        quoted(sequence)
+    )]
+    AlreadyBound { sequence: String, bound: Binding },
+    #[error("cannot bind sequence \"{0}\", which a distributed table uses")]
+    #[explain(
+        Unsupported,
+        detail = "Each node of the cluster has its own sequence for the table, and counts in its own range.",
+        hint = "On the coordinator, attach the column with snowflake_ids.attach."
+    )]
+    OfDistributed(String),
+    #[error(transparent)]
+    Increment(#[from] BoundSequenceError),
     #[error(transparent)]
     Sequence(#[from] Obstacle),
 }

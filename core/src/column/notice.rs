@@ -1,6 +1,7 @@
 //! Notices about a column that takes ids from now on.
 
 use super::default::quoted;
+use super::error::Obstacle;
 use crate::error::Explain;
 use serde::Deserialize;
 
@@ -92,4 +93,14 @@ pub enum Notice {
     #[error("column \"{attribute}\" of relation \"{table}\" continues from its highest id")]
     #[explain(Notice, detail = "The highest id is {highest}. Snowflake ids that are in the column stay.")]
     Continues { attribute: String, table: String, highest: i64 },
+    #[error("sequence \"{sequence}\" stays of type bigint")]
+    #[explain(Notice, detail = "It was of type {type_name}, and goes on at {number}.")]
+    StaysBigint { sequence: String, type_name: String, number: i64 },
+    #[error("{0}")]
+    #[serde(skip)]
+    #[explain(Notice, detail_with = _0.detail().unwrap_or_default())]
+    #[explain(
+        hint = "The sequence is dropped, and lastval() does not see the ids of the column. To keep the sequence, attach with sequence => 'keep'."
+    )]
+    SequenceDropped(Obstacle),
 }

@@ -118,6 +118,7 @@ pub fn attach(
         steps.push(Step::RaiseTag { highest: highest_of_tag, most, course });
     }
     match wish.former {
+        Former::Redirect if members.iter().all(|member| member.owned.is_empty()) => {}
         Former::Redirect => steps.push(Step::Bind),
         Former::Drop => steps.push(Step::DropSequences),
         Former::Keep => {}

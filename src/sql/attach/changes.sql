@@ -114,40 +114,6 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
--- a notice.
-CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
-    generator text, identities jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-    owner regclass;
-    obstacle record;
-    former record;
-    most bigint := snowflake_ids_internal.column_maximum(relation, attribute);
-    drops boolean := false;
-BEGIN
-    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL
-    LOOP
-        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
-        IF obstacle.message IS NULL THEN
-            PERFORM snowflake_ids_internal.lock_relation(owned);
-            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute, most);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most, true);
-            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
-                identities ->> owner::oid::text);
-        ELSE
-            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
-                HINT = 'The sequence is dropped, and lastval() does not see the ids of the column. To keep the sequence, attach with sequence => ''keep''.';
-            drops := true;
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
-END
-$$;
-
 -- Resumes sequences that were bound when the extension was dropped. Such a sequence's last value is the maximum of bigint,
 -- which no sequence reaches by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
@@ -173,15 +139,6 @@ BEGIN
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
             coalesce(stored >= terms.seqstart, false));
     END LOOP;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.lock_relation(s), snowflake_ids_internal.sequence_unbind(s, highest)
-    FROM unnest(ARRAY(SELECT o.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) o
-        WHERE o.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(o.sequence))) s;
 END
 $$;
 

@@ -234,7 +234,6 @@ DECLARE
     type regtype;
     sequence regclass;
     obstacle text;
-    former record;
     message text;
     detail text;
     hint text;
@@ -263,14 +262,8 @@ BEGIN
                 HINT = 'Make it bigint in the migration, or widen it later and then call snowflake_ids.attach.';
         ELSIF kind COLLATE "C" = 'bound' THEN
             PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
-            SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(sequence);
-            SELECT o.detail INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence) o;
-            IF obstacle IS NULL THEN
-                PERFORM snowflake_ids.bind_sequence(sequence);
-                PERFORM snowflake_ids_internal.sequence_remember(sequence, former.type, former.cycles, former.unlogged, NULL);
-                CONTINUE;
-            END IF;
-            PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, 0);
+            obstacle := snowflake_ids_internal.bind_created(sequence);
+            CONTINUE WHEN obstacle IS NULL;
             RAISE WARNING USING
                 MESSAGE = format('column "%s" of relation "%s" keeps its sequence, which cannot be bound', attribute, relation::regclass),
                 DETAIL = obstacle,

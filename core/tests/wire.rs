@@ -89,7 +89,7 @@ fn a_question_has_this_form() {
         pace: Pace { step: 100, multiplier: 1 },
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
-        ..reservation::demand()
+        ..demand()
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, demand };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();

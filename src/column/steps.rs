@@ -371,7 +371,7 @@ impl Target {
             Step::BindShared { highest, most } => {
                 self.enter(Phase::RaisingTag);
                 let sequence = facts::of_sequence(of)?;
-                tags::alter(of, &sequence.name, changes_to_bind(&sequence))?;
+                tags::alter(of, changes_to_bind(&sequence))?;
                 ADVANCE.run(&[of.into(), highest.into()]).map_err(spi)?;
                 let (tag, generator, is_named) =
                     (tag.as_ref(), self.generator.as_ref(), self.wish.tag.is_some());

@@ -47,7 +47,9 @@ static GRANT: Statement = Statement::new(
 static HIGHEST: Statement = Statement::new("SELECT snowflake_ids_internal.highest_number($1)");
 static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
 static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, $3)");
-static ALTER: Statement = Statement::new("SELECT snowflake_ids_internal.as_owner($1, $2)");
+static ALTER: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
+);
 
 /// The column that a tag is for.
 #[derive(Clone, Copy)]
@@ -184,7 +186,7 @@ pub fn bind_fit(
     identity: Option<i8>,
 ) -> Result<(), ErrorReport> {
     let of = sequence.oid.into();
-    alter(of, &sequence.name, changes_to_bind(sequence))?;
+    alter(of, changes_to_bind(sequence))?;
     bind(of, kind, tag, generator, Some(most), is_named)?;
     remember(sequence, identity)
 }
@@ -211,14 +213,14 @@ pub fn unbind(of: Oid, above: i64) -> Result<bool, ErrorReport> {
     PUT.run(&[of.into(), number.into(), false.into()]).map_err(spi)?;
     let (changes, told) = bound.changes_to_restore(number);
     told.into_iter().for_each(tell);
-    alter(of, &bound.name, changes.into_iter())?;
+    alter(of, changes.into_iter())?;
     Ok(true)
 }
 
 /// Alters a sequence as its owner.
-pub fn alter(of: Oid, name: &str, changes: impl Iterator<Item = &'static str>) -> Result<(), ErrorReport> {
+pub fn alter(of: Oid, changes: impl Iterator<Item = &'static str>) -> Result<(), ErrorReport> {
     for change in changes {
-        ALTER.run(&[of.into(), format!("ALTER SEQUENCE {name} {change}").into()]).map_err(spi)?;
+        ALTER.run(&[of.into(), change.into()]).map_err(spi)?;
     }
     Ok(())
 }

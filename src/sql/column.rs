@@ -298,7 +298,7 @@ fn bind_created(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
     if let Some(obstacle) = verdict::lasting_obstacle(&sequence) {
         return Ok(obstacle.detail().and_then(TextOut::of));
     }
-    tags::alter(of, &sequence.name, changes_to_bind(&sequence))?;
+    tags::alter(of, changes_to_bind(&sequence))?;
     BIND.run(&[of.into()]).map_err(spi)?;
     tags::remember(&sequence, None).map(|()| None)
 }

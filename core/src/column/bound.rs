@@ -18,7 +18,6 @@ pub fn changes_to_bind(sequence: &Sequence) -> impl Iterator<Item = &'static str
 
 /// A bound sequence, with properties that it had before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of the tables")]
 pub struct Unbinding {
     /// The sequence's name, as `regclass` prints it.
     pub name: String,

@@ -206,7 +206,7 @@ DECLARE
     bound snowflake_ids.sequence_binding;
 BEGIN
     IF (SELECT c.relpersistence = 't' FROM pg_class c WHERE c.oid = relation)
-        OR NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        OR NOT has_function_privilege('snowflake_ids_internal.bind_here'::regproc, 'EXECUTE') THEN
         PERFORM snowflake_ids_internal.as_owner(relation,
             format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, attribute, pg_get_expr(f.adbin, f.adrelid)))
         FROM pg_depend d JOIN pg_attrdef f ON f.adrelid = d.refobjid AND f.adnum = d.refobjsubid

@@ -4,5 +4,6 @@
 
 pub mod changes;
 pub mod facts;
+pub mod new_columns;
 pub mod steps;
 pub mod tags;

@@ -7,6 +7,7 @@ pub mod change;
 pub mod default;
 pub mod error;
 pub mod facts;
+pub mod new_column;
 pub mod notice;
 pub mod other_layout;
 pub mod plan;

@@ -77,6 +77,8 @@ pub enum Kind {
     Unreachable,
     /// A bug in this extension.
     Internal,
+    /// No error, but a warning.
+    Warning,
     /// No error, but a notice.
     Notice,
 }

@@ -9,6 +9,7 @@ use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User,
 };
+use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
@@ -281,6 +282,31 @@ fn a_column_that_takes_ids_of_the_kind_is_attached_again_without_a_word() {
     assert_eq!(judge(&facts, column, &Wish::of(IdKind::Segment)), Ok(Action::Attach));
     assert!(notices(&facts, column, IdKind::Segment, Action::Attach, uses()).is_empty());
     assert_eq!(notices(&facts, column, IdKind::Snowflake, Action::Attach, uses()).len(), 2);
+}
+
+#[test]
+fn new_columns_take_ids_that_fit_them() {
+    let column = |base| NewColumn { base, sequence: SEQUENCE, ..NewColumn::default() };
+    let down = Sequence { increment: -1, ..sequence() };
+    let fit = Sequence { base: Base::Integer, cycles: true, persistence: 'u', ..sequence() };
+    for (ids, base, sequence, fate) in [
+        (NewIds::Snowflake, Base::Bigint, &down, Fate::Attached),
+        (NewIds::Segment, Base::Smallint, &down, Fate::Attached),
+        (NewIds::Bound, Base::Bigint, &fit, Fate::Bound),
+    ] {
+        assert_eq!(column(base).fate(ids, sequence), fate);
+    }
+    let kept = |ids, base| match column(base).fate(ids, &down) {
+        Fate::Kept(notice) => notice,
+        fate => panic!("{fate:?}"),
+    };
+    for ids in [NewIds::Snowflake, NewIds::Bound] {
+        assert!(matches!(kept(ids, Base::Integer), Notice::StaysNarrow { .. }));
+    }
+    assert!(matches!(kept(NewIds::Bound, Base::Bigint), Notice::StaysUnbound { .. }));
+    let [_, detail, hint] = column(Base::Bigint).failed(NewIds::Bound, "no", None, Some("Wait."));
+    assert_eq!(detail, "snowflake_ids.new_columns is bound.");
+    assert!(hint.starts_with("Wait. Or SET snowflake_ids.new_columns = off"));
 }
 
 #[test]
@@ -717,8 +743,12 @@ fn a_tag_gets_fit_for_a_column() {
     // Others may need the ids of a tag that is used, or that a user has made or changed.
     for kept in [KnownTag { is_used: true, ..known() }, KnownTag { is_made: false, ..known() }] {
         let limit = i64::MAX;
-        let error = ColumnError::TagExceeds { tag: "t".to_owned(), limit, most: INT };
+        let error = ColumnError::TagExceeds { tag: "t".to_owned(), limit, most: INT, is_new: false };
         assert_eq!([&need, &old].map(|need| provide(Some(&kept), need)), [Err(error.clone()), Err(error)]);
+        // A tag of this transaction may be gone when the user reads the hint.
+        let hint =
+            provide(Some(&KnownTag { is_new: true, ..kept.clone() }), &need).unwrap_err().hint().unwrap();
+        assert!(!hint.contains("segment_alter"), "{hint}");
         let wide = Need { most: Some(i64::MAX), ..need.clone() };
         assert_eq!(given(kept, &wide), [TagStep::Raise(7)]);
     }

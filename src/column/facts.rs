@@ -14,6 +14,7 @@ use snowflake_ids_core::column::bound::Unbinding;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
+use snowflake_ids_core::column::new_column::NewColumn;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::KnownTag;
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,6 +321,7 @@ static LIMIT_OF_TAG: Statement = Statement::new(
 /// A tag, for the column that owns a sequence. Its users are looked up only if the tag may have been left.
 static KNOWN_TAG: Statement = Statement::new(
     "SELECT json_build_object('max_value', s.max_value, 'reset', s.reset, 'increment', s.increment, 'is_made', s.is_made,
+            'is_new', s.update_time >= transaction_timestamp(),
             'is_used', CASE WHEN s.is_made AND $2 IS NOT NULL THEN snowflake_ids_internal.has_workers()
                 OR snowflake_ids_internal.sequence_tag_is_shared($2, s.tag) ELSE true END,
             'most', coalesce(CASE WHEN s.max_value IN (32767, 2147483647) THEN (SELECT min(
@@ -351,6 +353,27 @@ static IS_OF_DISTRIBUTED: Statement = Statement::new(
                 AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
             OR d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 AND snowflake_ids_internal.is_distributed(f.adrelid::regclass)) END",
 );
+
+/// The new columns of a table, or one of them, that have a sequence of their own. Extensions also create tables at run time, in
+/// schemas of their own. Columns share the table's tag, which ends with the narrowest type.
+static NEW_COLUMNS: Statement = Statement::new(concat!(
+    "SELECT row_to_json(r)::text FROM (
+     SELECT c.oid::regclass::text AS \"table\", a.attname::text AS attribute, a.attnum AS number, b.base::text AS type_name, ",
+    base!(),
+    ", s.oid::bigint AS sequence
+     FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+        JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+        LEFT JOIN pg_attrdef AS f ON f.adrelid = c.oid AND f.adnum = a.attnum",
+    of_type!("a.atttypid"),
+    " WHERE c.oid = $1 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND $2 IN (0, a.attnum)
+        -- The copy of a former identity takes its ids already.
+        AND pg_get_expr(f.adbin, f.adrelid) ~ '^(snowflake|segment)_nextval' IS NOT TRUE
+        AND NOT EXISTS (SELECT FROM pg_depend AS e
+            WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
+     ORDER BY a.attlen, a.attnum) AS r"
+));
 
 /// Reads the facts of a schema, or of all schemas, and the names by which sequences are used.
 pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport> {
@@ -425,6 +448,11 @@ pub fn bound_sequence(of: Oid) -> Result<Option<Unbinding>, ErrorReport> {
 pub fn is_of_distributed(of: Oid) -> Result<bool, ErrorReport> {
     let found = IS_OF_DISTRIBUTED.first(&[of.into()], |row| row.get::<bool>(1)).map_err(spi)?;
     Ok(found.flatten() == Some(true))
+}
+
+/// Reads the new columns of a table that have a sequence of their own: the column `number`, or all columns if `number` is 0.
+pub fn of_new_columns(relation: Oid, number: i32) -> Result<Vec<NewColumn>, ErrorReport> {
+    rows(&NEW_COLUMNS, &[relation.into(), number.into()])
 }
 
 /// Reads the facts of a table and the tables below, the nearest first.

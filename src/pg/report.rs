@@ -4,8 +4,9 @@ use crate::pg::encoding::legible;
 use crate::pg::server;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
-use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
 use snowflake_ids_core::{Explain, Kind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 
 /// Returns the report for the session's user. Users without `pg_read_all_stats` do not see the addresses of other servers.
 /// The log shows the whole text.
@@ -86,6 +87,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::ReadOnly => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
         Kind::Unreachable => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
         Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
+        Kind::Warning => Code::ERRCODE_WARNING,
         Kind::Notice => Code::ERRCODE_SUCCESSFUL_COMPLETION,
     }
 }
@@ -132,9 +134,29 @@ pub fn log(message: impl Into<String>) {
     new_report(code, message).report(PgLogLevel::LOG);
 }
 
-/// Sends a NOTICE to the session's user.
+/// Sends a NOTICE or a WARNING to the session's user.
 pub fn tell(notice: impl Explain) {
-    report(notice).report(PgLogLevel::NOTICE);
+    let level = if notice.kind() == Kind::Warning { PgLogLevel::WARNING } else { PgLogLevel::NOTICE };
+    report(notice).report(level);
+}
+
+/// Runs `work`. Gives an error another message, DETAIL and HINT. The SQLSTATE stays. A cancellation stays as it is.
+pub fn with_texts<T>(
+    work: impl FnOnce() -> Result<T, ErrorReport>,
+    texts: impl Fn(&ErrorReportWithLevel) -> [String; 3] + UnwindSafe + RefUnwindSafe,
+) -> T {
+    PgTryBuilder::new(AssertUnwindSafe(|| work().unwrap_or_else(|error| raise(error))))
+        .catch_others(|error| {
+            let former = caught(error);
+            // SAFETY: the report holds a copy of the error. The flush frees one of five entries on the server's error stack.
+            unsafe { pg_sys::FlushErrorState() };
+            if former.sql_error_code() == PgSqlErrorCode::ERRCODE_QUERY_CANCELED {
+                CaughtError::ErrorReport(former).rethrow();
+            }
+            let [message, detail, hint] = texts(&former);
+            raise(new_report(former.sql_error_code(), message).set_detail(detail).set_hint(hint))
+        })
+        .execute()
 }
 
 /// Throws an error in code that cannot return a `Result`, such as iterators and hooks.

@@ -4,10 +4,9 @@
 use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
-use crate::column::tags;
+use crate::column::{new_columns, tags};
 use crate::pg::relation::Relation;
-use crate::pg::report::{report, spi, tell};
-use crate::pg::statement::Statement;
+use crate::pg::report::{report, tell};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{role, sequence};
 use crate::settings;
@@ -16,9 +15,9 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::Source;
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
@@ -26,8 +25,6 @@ use snowflake_ids_core::error::MAX_TEXT_BYTES;
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
-
-static BIND: Statement = Statement::new("SELECT snowflake_ids.bind_sequence($1)");
 
 /// Plans a schema, or all schemas if `schema` is null. `tags` is the number of tags that exist.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -289,18 +286,14 @@ fn check_owned(of: Oid) -> Result<(), ErrorReport> {
     verdict::check_sequence_owner(&facts::of_sequence(of)?).map_err(report)
 }
 
-/// Binds the sequence of a new column. Returns the reason if the sequence cannot be bound.
+/// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0. DDL of every role calls this
+/// function.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
-fn bind_created(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
-    check_owned(of)?;
-    let sequence = facts::of_sequence(of)?;
-    if let Some(obstacle) = verdict::lasting_obstacle(&sequence) {
-        return Ok(obstacle.detail().and_then(TextOut::of));
-    }
-    tags::alter(of, changes_to_bind(&sequence))?;
-    BIND.run(&[of.into()]).map_err(spi)?;
-    tags::remember(&sequence, None).map(|()| None)
+fn attach_created(relation: Oid, number: i32, kind: Text<'_>) -> Result<(), ErrorReport> {
+    let name = kind.read("kind")?;
+    let ids = NewIds::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))?;
+    new_columns::attach(relation, number, ids)
 }
 
 /// Raises a tag above ids that a column holds.

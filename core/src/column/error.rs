@@ -260,10 +260,14 @@ pub enum ColumnError {
     #[explain(
         BadArgument,
         detail = "Its max_value is {limit}; the column and its sequence end at {most}.",
-        hint = "Lower it with SELECT snowflake_ids.segment_alter({}, max_value => {most}), or name another tag.",
-        quoted(tag)
+        hint_with = if *is_new {
+            // After a rollback the tag may be gone.
+            "Give the columns of the tag one type, or name another tag.".to_owned()
+        } else {
+            format!("Lower it with SELECT snowflake_ids.segment_alter({}, max_value => {most}), or name another tag.", quoted(tag))
+        }
     )]
-    TagExceeds { tag: String, limit: i64, most: i64 },
+    TagExceeds { tag: String, limit: i64, most: i64, is_new: bool },
     #[error("sequence \"{0}\" is at the maximum of type bigint")]
     #[explain(
         Exhausted,

@@ -90,6 +90,22 @@ pub enum Notice {
     )]
     #[explain(Notice, detail = "An identity column must be of type bigint, integer or smallint.")]
     WasIdentity { attribute: String, table: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" is {type_name} and keeps its sequence")]
+    #[explain(
+        Warning,
+        detail = "Snowflake ids have 64 bits, and snowflake_ids.new_columns is {ids}.",
+        hint = "Make it bigint in the migration, or widen it later and then call snowflake_ids.attach."
+    )]
+    #[serde(skip)]
+    StaysNarrow { attribute: String, table: String, type_name: String, ids: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" keeps its sequence, which cannot be bound")]
+    #[explain(
+        Warning,
+        detail_with = obstacle.detail().unwrap_or_default(),
+        hint = "If several servers insert into the table, make the sequence count up in the migration."
+    )]
+    #[serde(skip)]
+    StaysUnbound { attribute: String, table: String, obstacle: Obstacle },
     #[error("column \"{attribute}\" of relation \"{table}\" continues from its highest id")]
     #[explain(Notice, detail = "The highest id is {highest}. Snowflake ids that are in the column stay.")]
     Continues { attribute: String, table: String, highest: i64 },

@@ -14,6 +14,8 @@ pub struct KnownTag {
     pub reset: Option<String>,
     /// The distance of two ids.
     pub increment: i64,
+    /// True if this transaction has created or changed the tag.
+    pub is_new: bool,
     /// True if `attach` made the tag, and nobody has changed it or its privileges since.
     pub is_made: bool,
     /// True if other columns, sequences or servers may take ids of the tag.
@@ -144,7 +146,7 @@ pub fn provide(known: Option<&KnownTag>, need: &Need<'_>) -> Result<Vec<TagStep>
     } else if limit <= highest {
         Err(ColumnError::TagEnds { tag, limit, highest })
     } else if limit > most {
-        Err(ColumnError::TagExceeds { tag, limit, most })
+        Err(ColumnError::TagExceeds { tag, limit, most, is_new: known.is_new })
     } else {
         let limits = (limit != known.max_value).then_some(TagStep::Limit(limit));
         Ok(limits.into_iter().chain([TagStep::Raise(highest)]).collect())

@@ -562,10 +562,10 @@ fn a_shared_sequence_is_bound_once() {
 
 #[test]
 fn a_sequence_is_what_it_was_after_it_is_unbound() {
-    let changed = |sequence: &Sequence| changes_to_bind(sequence).collect::<Vec<_>>();
-    assert!(changed(&sequence()).is_empty());
+    let to_bind = |sequence: &Sequence| changes_to_bind(sequence).collect::<Vec<_>>();
+    assert!(to_bind(&sequence()).is_empty());
     let former = Sequence { base: Base::Integer, cycles: true, persistence: 'u', ..sequence() };
-    assert_eq!(changed(&former), ["AS bigint", "NO CYCLE", "SET LOGGED"]);
+    assert_eq!(to_bind(&former), ["AS bigint", "NO CYCLE", "SET LOGGED"]);
     let bound = Unbinding { base: Base::Integer, cycles: true, is_unlogged: true, ..odd() };
     assert_eq!(bound.changes_to_restore(7), (vec!["AS integer", "CYCLE", "SET UNLOGGED"], None));
     let (changes, told) = bound.changes_to_restore(1 << 31);

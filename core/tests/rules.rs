@@ -266,13 +266,13 @@ fn a_shards_next_id_comes_from_the_block_when_the_node_changes_meanwhile() {
             self.0.now()
         }
     }
-    let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: Some(0) }, NOW, 1, None, &[]);
+    let memory = IssuerMemory::new(layout(), Identity::Leased { datacenter: Some(0) }, NOW, 1, None, &[]);
     let (session, shard) = (Session::new(), Shard::new(2, 0).unwrap());
-    shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
-    session.refill(&shared, &NOW, &RULES, many(100), Some(&shard), |_| {}).unwrap();
-    while session.pop(&shared, Some(&shard)).is_some() {}
-    let clock = Counted(Succession { generator: &shared.generator, node_bits: NODES[1] }, Cell::new(0));
-    let issued = session.refill(&shared, &clock, &RULES, many(100), Some(&shard), |_| {}).unwrap();
+    memory.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
+    session.refill(&memory, &NOW, &RULES, many(100), Some(&shard), |_| {}).unwrap();
+    while session.pop(&memory, Some(&shard)).is_some() {}
+    let clock = Counted(Succession { generator: &memory.generator, node_bits: NODES[1] }, Cell::new(0));
+    let issued = session.refill(&memory, &clock, &RULES, many(100), Some(&shard), |_| {}).unwrap();
     assert_eq!(issued.node_bits, NODES[0]);
     assert!(shard.fits(layout().id_of(issued)));
 }

@@ -17,7 +17,7 @@ use std::ptr::null_mut;
 /// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct IdentityWatch {
-    /// Returns whether any column may be a former identity.
+    /// Returns whether any column may be a former identity. May wait for a lock.
     pub is_any: fn() -> bool,
     /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
     pub sequence_of: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
@@ -72,7 +72,14 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
         let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
         let is_of_identity = |command: *mut pg_sys::AlterTableCmd| altered((*command).subtype).is_some();
         let commands = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
-        if !commands.iter_ptr().any(is_of_identity) || !(watch.is_any)() {
+        let is_default = |command: *mut pg_sys::AlterTableCmd| {
+            altered((*command).subtype).is_none_or(|altered| altered == Altered::Default)
+        };
+        if !commands.iter_ptr().any(is_of_identity) {
+            return statement;
+        }
+        // A new default waits for no lock but that of its table.
+        if !commands.iter_ptr().all(is_default) && !(watch.is_any)() {
             return statement;
         }
         // As the server does it: checks the owner, and holds the lock until the transaction ends.
@@ -152,7 +159,7 @@ pub(super) unsafe extern "C-unwind" fn like(
                 elements.iter_ptr().filter(is_like).map(<*mut c_void>::cast::<pg_sys::TableLikeClause>);
             clauses.filter(|clause| (**clause).options & identity != 0).collect::<Vec<_>>()
         };
-        if likes((*statement).utilityStmt.cast()).is_empty() || !(watch.is_any)() {
+        if likes((*statement).utilityStmt.cast()).is_empty() {
             return statement;
         }
         let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
@@ -212,7 +219,7 @@ pub(super) unsafe extern "C-unwind" fn check_sequence(
     // SAFETY: the caller passes a valid statement.
     unsafe {
         let change = change((*statement).options);
-        if !change.is_any() || !(watch.is_any)() {
+        if !change.is_any() {
             return;
         }
         // As the server does it: checks the owner, and holds the lock until the transaction ends.

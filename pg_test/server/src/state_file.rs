@@ -1,8 +1,10 @@
 //! The state file, in which a server reserves its ids.
 
 use crate::server::Server;
+use crate::wait::until_true;
 use anyhow::Result;
 use std::fs::{self, DirEntry};
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
@@ -39,10 +41,17 @@ impl Server {
     #[track_caller]
     pub fn obstruct_state_file(&self, what: Fault) -> Result<Obstacle> {
         let path = self.new_state_file();
-        match what {
-            Fault::Unwritable => fs::create_dir(&path)?,
-            Fault::DiskFull => symlink("/dev/full", &path)?,
-        }
+        // The server may just be writing the file.
+        until_true("no process writes the state file", || {
+            let made = match what {
+                Fault::Unwritable => fs::create_dir(&path),
+                Fault::DiskFull => symlink("/dev/full", &path),
+            };
+            match made {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                made => Ok(made.map(|()| true)?),
+            }
+        })?;
         Ok(Obstacle { path, what })
     }
 }

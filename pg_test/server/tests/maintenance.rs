@@ -57,7 +57,8 @@ fn number(client: &mut Client) -> Result<()> {
 const APART: &str = "
     create table apart (id bigint primary key default snowflake_nextval(), n serial);
     insert into apart default values;
-    alter table apart alter column n type bigint; reindex table apart;
+    alter table apart alter column n type bigint, alter column id set default 5; reindex table apart;
+    create table apart_2 (like apart including all); drop table apart_2;
     select nextval('apart_n_seq'), setval('apart_n_seq', 7);
     drop table apart";
 

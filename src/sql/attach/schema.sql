@@ -210,7 +210,8 @@ BEGIN
         PERFORM snowflake_ids_internal.as_owner(relation,
             format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, attribute, pg_get_expr(f.adbin, f.adrelid)))
         FROM pg_depend d JOIN pg_attrdef f ON f.adrelid = d.refobjid AND f.adnum = d.refobjsubid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a';
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a'
+            AND pg_get_expr(f.adbin, f.adrelid) ~ '^(snowflake|segment)_(nextval|id)[(]';
         RETURN;
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = attach_like.sequence;

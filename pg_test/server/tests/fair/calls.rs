@@ -23,6 +23,7 @@ use Call::{After, Not, Reads, Undone, Writes};
 
 const INTERNAL: Call = Not("only the server can pass an internal value");
 const CITUS: Call = Not("needs Citus");
+const CREATED: Call = Not("is for the tables that the extension's hook finds");
 const MANAGES: Call = Not("needs the right to manage tags");
 
 /// The functions, by their names as `regprocedure` shows them, and their calls.
@@ -113,10 +114,8 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids.unbind_sequence(regclass)", MANAGES),
     ("snowflake_ids.use_citus(name)", CITUS),
     ("snowflake_ids_internal.as_owner(oid,text)", Reads("own, 'select 1'")),
-    (
-        "snowflake_ids_internal.attach_created(oid,integer,text)",
-        Not("is for the tables that the extension's event trigger finds"),
-    ),
+    ("snowflake_ids_internal.attach_created(oid,integer,text)", CREATED),
+    ("snowflake_ids_internal.attach_like(regclass,name,regclass)", CREATED),
     ("snowflake_ids_internal.attention()", Reads("")),
     ("snowflake_ids_internal.audit_check(regclass,name)", Reads("own, 'id'")),
     ("snowflake_ids_internal.audit_check_connection(text)", Not("needs a foreign server")),

@@ -142,13 +142,13 @@ fn sql_exporter(client: &mut Client) -> Result<String> {
         let columns = query.columns(client)?;
         let labels: Vec<_> = columns.iter().filter(|c| c.is_label).map(|c| c.name.as_str()).collect();
         for column in columns.iter().filter(|column| !column.is_label) {
-            writeln!(file, "- metric_name: {}_{}", query.prefix(), column.name)?;
-            writeln!(file, "  type: {}", if column.is_counter() { "counter" } else { "gauge" })?;
-            writeln!(file, "  help: \"{}\"", column.help)?;
+            let (prefix, name, help) = (query.prefix(), &column.name, &column.help);
+            let kind = if column.is_counter() { "counter" } else { "gauge" };
+            write!(file, "- {{metric_name: {prefix}_{name}, type: {kind}, help: \"{help}\"")?;
             if !labels.is_empty() {
-                writeln!(file, "  key_labels: [{}]", labels.join(", "))?;
+                write!(file, ", key_labels: [{}]", labels.join(", "))?;
             }
-            writeln!(file, "  values: [{}]\n  query_ref: {}", column.name, query.view)?;
+            writeln!(file, ", values: [{name}], query_ref: {}}}", query.view)?;
         }
         writeln!(queries, "- query_name: {}\n  query: \"{}\"", query.view, query.sql(&columns))?;
     }

@@ -16,10 +16,6 @@ fn text(name: &str) -> Result<String> {
     fs::read_to_string(path(name)).with_context(|| format!("cannot read {name}"))
 }
 
-fn meta() -> Result<Value> {
-    serde_json::from_str(&text("META.json")?).context("META.json")
-}
-
 /// Returns the control file's value for this name.
 fn control(name: &str) -> Result<String> {
     let text = text("snowflake_ids.control")?;
@@ -27,45 +23,19 @@ fn control(name: &str) -> Result<String> {
     values.map(|(_, value)| value.trim_matches('\'').to_owned()).next().context("not in the control file")
 }
 
-#[test]
-fn pgxn_finds_what_it_asks_for() -> Result<()> {
-    let meta = meta()?;
-    for field in ["name", "abstract", "version", "maintainer", "license", "provides", "meta-spec"] {
-        ensure!(!meta[field].is_null(), "META.json has no {field}");
-    }
-    ensure!(meta["meta-spec"]["version"] == "1.0.0", "META.json is of no known form");
-    Ok(())
-}
-
 /// PGXN's `testing` and `stable` mean released versions; `unstable` means a version in development.
 #[test]
-fn meta_json_says_whether_this_version_is_released() -> Result<()> {
-    let meta = meta()?;
-    let status = meta["release_status"].as_str().context("META.json has no release_status")?;
-    let heading = heading_of_this_version()?;
-    let fitting: &[&str] =
-        if heading.ends_with("(unreleased)") { &["unstable"] } else { &["testing", "stable"] };
-    ensure!(
-        fitting.contains(&status),
-        "META.json: release_status is {status}, and CHANGELOG.md has {heading:?}"
-    );
-    Ok(())
-}
-
-#[test]
-fn meta_json_is_of_this_version_and_extension() -> Result<()> {
-    let meta = meta()?;
+fn all_files_are_of_this_version() -> Result<()> {
+    let (meta, changelog) = (text("META.json")?.parse::<Value>()?, text("CHANGELOG.md")?);
     let extension = &meta["provides"]["snowflake_ids"];
-    ensure!(meta["version"] == VERSION, "META.json: version is {}, not {VERSION}", meta["version"]);
-    ensure!(
-        extension["version"] == VERSION,
-        "META.json: its extension is {}, not {VERSION}",
-        extension["version"]
-    );
+    let heading = changelog.lines().find(|line| line.starts_with("## ")).unwrap_or_default();
     let comment = control("comment")?;
-    for abstracted in [&meta["abstract"], &extension["abstract"]] {
-        ensure!(*abstracted == comment.as_str(), "META.json says {abstracted}, the control file {comment:?}");
-    }
+    ensure!(control("default_version")? == "@CARGO_VERSION@", "the control file has a version of its own");
+    ensure!(heading.starts_with(&format!("## {VERSION} (")), "CHANGELOG.md: {heading:?}, not {VERSION}");
+    ensure!(meta["version"] == VERSION && extension["version"] == VERSION, "META.json is not of {VERSION}");
+    ensure!(meta["abstract"] == comment.as_str() && extension["abstract"] == comment.as_str(), "{comment:?}");
+    let is_unstable = meta["release_status"] == "unstable";
+    ensure!(is_unstable == heading.ends_with("(unreleased)"), "META.json: release_status under {heading:?}");
     for file in ["file", "docfile"] {
         let name = extension[file].as_str().with_context(|| format!("META.json has no {file}"))?;
         ensure!(path(name).exists(), "META.json names {name}, which is not there");
@@ -75,7 +45,10 @@ fn meta_json_is_of_this_version_and_extension() -> Result<()> {
 
 #[test]
 fn meta_json_needs_what_the_control_file_and_the_features_need() -> Result<()> {
-    let meta = meta()?;
+    let meta = text("META.json")?.parse::<Value>()?;
+    for field in ["name", "maintainer", "license"] {
+        ensure!(!meta[field].is_null(), "META.json has no {field}, which PGXN asks for");
+    }
     let required = &meta["prereqs"]["runtime"]["requires"];
     for name in control("requires")?.split(',').map(str::trim) {
         ensure!(!required[name].is_null(), "META.json does not require {name}");
@@ -86,34 +59,6 @@ fn meta_json_needs_what_the_control_file_and_the_features_need() -> Result<()> {
     let oldest = majors.iter().min().context("Cargo.toml has no feature pgN")?;
     let newest = majors.iter().max().context("Cargo.toml has no feature pgN")?;
     let range = format!(">= {oldest}.0.0, < {}.0.0", newest + 1);
-    ensure!(
-        required["PostgreSQL"] == range.as_str(),
-        "META.json requires {}, not {range}",
-        required["PostgreSQL"]
-    );
-    Ok(())
-}
-
-#[test]
-fn the_control_file_takes_its_version_from_cargo() -> Result<()> {
-    let version = control("default_version")?;
-    ensure!(version == "@CARGO_VERSION@", "the control file has {version}");
-    Ok(())
-}
-
-/// Returns the changelog's first version heading.
-fn heading_of_this_version() -> Result<String> {
-    let changelog = text("CHANGELOG.md")?;
-    let first = changelog.lines().find(|line| line.starts_with("## "));
-    first.map(str::to_owned).context("CHANGELOG.md has no version")
-}
-
-#[test]
-fn the_version_has_an_entry_in_the_changelog() -> Result<()> {
-    let first = heading_of_this_version()?;
-    ensure!(
-        first.starts_with(&format!("## {VERSION} (")),
-        "CHANGELOG.md begins with {first:?}, not {VERSION}"
-    );
+    ensure!(required["PostgreSQL"] == range.as_str(), "META.json requires {required}, not {range}");
     Ok(())
 }

@@ -231,35 +231,36 @@ impl World {
         Ok(Self { rows: server.connect("other")?, server, logins, ids, turn: 0 })
     }
 
-    /// Returns the functions that the login may call, each with its call, and the views that it may read.
-    fn functions_and_views(&self) -> Result<(Vec<(String, Call)>, Vec<String>)> {
-        let mut client = self.server.connect("sv")?;
-        let member = |catalog: &str| {
-            format!(
-                "pg_catalog.{catalog} as o join pg_depend as d on d.classid = 'pg_catalog.{catalog}'::regclass and d.objid = o.oid
+    /// Returns the names of the extension's objects in a catalog, of those that the login has this right to.
+    fn names(&self, catalog: &str, name: &str, right: &str) -> Result<Vec<String>> {
+        self.server.connect("sv")?.column(&format!(
+            "select o.oid::{name}::text from pg_catalog.{catalog} as o
+                 join pg_depend as d on d.classid = 'pg_catalog.{catalog}'::regclass and d.objid = o.oid
                  join pg_extension as e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
-                 where e.extname = 'snowflake_ids' and d.deptype = 'e'"
-            )
-        };
-        let functions: Vec<String> = client.column(&format!(
-            "select o.oid::regprocedure::text from {} and has_function_privilege('login', o.oid, 'EXECUTE') order by 1",
-            member("pg_proc")
-        ))?;
+             where e.extname = 'snowflake_ids' and d.deptype = 'e' and {right} order by 1"
+        ))
+    }
+
+    /// Returns the functions that the login may call, each with its call.
+    fn functions(&self) -> Result<Vec<(String, Call)>> {
+        let names =
+            self.names("pg_proc", "regprocedure", "has_function_privilege('login', o.oid, 'EXECUTE')")?;
         let gone: Vec<_> =
-            CALLS.iter().filter(|(name, _)| !functions.iter().any(|known| known == name)).collect();
+            CALLS.iter().filter(|(name, _)| !names.iter().any(|known| known == name)).collect();
         ensure!(gone.is_empty(), "fair/calls.rs has functions that PUBLIC may not call: {gone:#?}");
         let with_call = |name: String| {
             let call =
                 call_of(&name).with_context(|| format!("PUBLIC may call {name}; add it to fair/calls.rs"))?;
             Ok((name, call))
         };
-        let functions = functions.into_iter().map(with_call).collect::<Result<_>>()?;
-        let views = client.column(&format!(
-            "select o.oid::regclass::text from {} and o.relkind in ('r', 'v', 'm', 'p')
-                 and has_any_column_privilege('login', o.oid, 'SELECT') order by 1",
-            member("pg_class")
-        ))?;
-        Ok((functions, views))
+        names.into_iter().map(with_call).collect()
+    }
+
+    /// Returns the views that the login may read.
+    fn views(&self) -> Result<Vec<String>> {
+        let right =
+            "o.relkind in ('r', 'v', 'm', 'p') and has_any_column_privilege('login', o.oid, 'SELECT')";
+        self.names("pg_class", "regclass", right)
     }
 
     /// Runs one round in one session, and returns its error.
@@ -309,7 +310,7 @@ fn no_login_takes_half_of_what_others_have() -> Result<()> {
     let time = Duration::from_secs(setting("FAIR_SECONDS").unwrap_or(1));
     let only = std::env::var("FAIR_CALLS").unwrap_or_default();
     let mut world = World::new()?;
-    let (functions, views) = world.functions_and_views()?;
+    let (functions, views) = (world.functions()?, world.views()?);
     let rounds: Vec<_> = functions
         .iter()
         .filter_map(|(name, call)| Some((name.clone(), Round::of(name, *call)?)))

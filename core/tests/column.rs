@@ -264,8 +264,12 @@ fn no_column_is_accepted_against_an_objection_and_each_refusal_has_a_hint() {
             }
         }
         // A sequence that is bound by itself has no obstacle, and no narrow user of snowflake ids.
-        if judge_sequence(&case.sequence, case.wish.kind).is_ok() {
-            assert!(case.sequence.is_owned && obstacle(&case.sequence).is_none());
+        if judge_sequence(&case.sequence, false, case.wish.kind).is_ok() {
+            assert!(
+                case.sequence.is_owned && case.sequence.bound.is_none() && obstacle(&case.sequence).is_none()
+            );
+            let distributed = judge_sequence(&case.sequence, true, case.wish.kind);
+            assert!(matches!(distributed, Err(ColumnError::OfDistributed(_))));
             assert!(case.wish.kind == IdKind::Segment || check_others(&case.sequence, &[], i64::MAX).is_ok());
         }
     }
@@ -315,8 +319,11 @@ fn users_limit_the_numbers_of_their_sequence() {
     let sequence =
         Sequence { users: vec![calculating, User { base: Base::Integer, ..user(TABLE) }], ..sequence() };
     assert_eq!(most_of_users(&sequence), i64::from(i32::MAX));
-    assert!(matches!(judge_sequence(&sequence, IdKind::Snowflake), Err(ColumnError::NarrowUser { .. })));
-    let notices = judge_sequence(&sequence, IdKind::Segment).unwrap();
+    assert!(matches!(
+        judge_sequence(&sequence, false, IdKind::Snowflake),
+        Err(ColumnError::NarrowUser { .. })
+    ));
+    let notices = judge_sequence(&sequence, false, IdKind::Segment).unwrap();
     assert!(matches!(notices.as_slice(), [Notice::CalculatingUser { .. }]), "{notices:?}");
 }
 

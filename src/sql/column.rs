@@ -243,13 +243,8 @@ fn bind_here(
     steps::check_source(generator.as_ref())?;
     lock_owned(of)?;
     let sequence = facts::of_sequence(of)?;
-    let name = || sequence.name.clone();
-    if facts::is_of_distributed(of)? {
-        return Err(report(ColumnError::OfDistributed(name())));
-    } else if let Some(bound) = sequence.bound.clone() {
-        return Err(report(ColumnError::AlreadyBound { sequence: name(), bound }));
-    }
-    verdict::judge_sequence(&sequence, kind).map_err(report)?.into_iter().for_each(tell);
+    let notices = verdict::judge_sequence(&sequence, facts::is_of_distributed(of)?, kind);
+    notices.map_err(report)?.into_iter().for_each(tell);
     let is_named = tag.is_some();
     if kind == IdKind::Segment && !is_named {
         tag = steps::unnamed_tag(of)?;

@@ -167,16 +167,12 @@ pub enum ColumnError {
     )]
     LentSequence { sequence: String, attribute: String, table: String },
     #[error("sequence \"{sequence}\" is bound to other ids")]
-    #[explain(NotReady, detail_with = match (tag, generator) {
-        (Some(tag), _) => format!("It gives ids of segment tag \"{tag}\"."),
-        (None, Some(generator)) => format!("It gives ids of generator \"{generator}\"."),
-        (None, None) => "It gives snowflake ids.".to_owned(),
-    })]
+    #[explain(NotReady, detail = "It gives {bound}.")]
     #[explain(
         hint = "Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence({});",
         quoted(sequence)
     )]
-    BoundToOthers { sequence: String, tag: Option<String>, generator: Option<String> },
+    BoundToOthers { sequence: String, bound: Binding },
     #[error(
         "sequence \"{sequence}\" also serves column \"{attribute}\" of relation \"{table}\", which cannot hold the ids"
     )]
@@ -304,11 +300,7 @@ pub enum ColumnError {
     )]
     NotBound(String),
     #[error("sequence \"{sequence}\" is already bound")]
-    #[explain(Duplicate, detail_with = match bound {
-        Binding { generator: Some(generator), .. } => format!("It gives ids of generator \"{generator}\"."),
-        Binding { tag: Some(tag), .. } => format!("It gives ids of segment tag \"{tag}\"."),
-        Binding { .. } => "It gives snowflake ids.".to_owned(),
-    })]
+    #[explain(Duplicate, detail = "It gives {bound}.")]
     #[explain(
         hint = "To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence({});",
         quoted(sequence)

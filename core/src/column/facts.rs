@@ -4,6 +4,7 @@
 use super::default::{IdKind, is_nextval_of, own};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use std::fmt;
 
 /// The type of a column or a sequence, without its domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -127,6 +128,16 @@ pub struct Binding {
     pub tag: Option<String>,
     /// The named generator, if any.
     pub generator: Option<String>,
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.tag, &self.generator) {
+            (Some(tag), _) => write!(f, "ids of segment tag \"{tag}\""),
+            (None, Some(generator)) => write!(f, "ids of generator \"{generator}\""),
+            (None, None) => f.write_str("snowflake ids"),
+        }
+    }
 }
 
 impl Binding {

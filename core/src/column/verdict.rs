@@ -270,8 +270,7 @@ fn check_shared(
         return Err(ColumnError::LentSequence { sequence: name, attribute, table });
     }
     if let Some(bound) = sequence.bound.as_ref().filter(|bound| wish.differs_from(bound)) {
-        let Binding { tag, generator } = bound.clone();
-        return Err(ColumnError::BoundToOthers { sequence: name, tag, generator });
+        return Err(ColumnError::BoundToOthers { sequence: name, bound: bound.clone() });
     }
     let most = if wish.kind == IdKind::Snowflake { column.base.maximum() } else { i64::MIN };
     check_others(sequence, members, most)?;
@@ -325,8 +324,18 @@ pub fn tell(sequence: &Sequence, user: &User) -> Notice {
 ///
 /// # Errors
 /// [`ColumnError`], the first reason against it.
-pub fn judge_sequence(sequence: &Sequence, kind: IdKind) -> Result<Vec<Notice>, ColumnError> {
+pub fn judge_sequence(
+    sequence: &Sequence,
+    is_of_distributed: bool,
+    kind: IdKind,
+) -> Result<Vec<Notice>, ColumnError> {
     check_sequence_owner(sequence)?;
+    let name = sequence.name.clone();
+    if is_of_distributed {
+        return Err(ColumnError::OfDistributed(name));
+    } else if let Some(bound) = sequence.bound.clone() {
+        return Err(ColumnError::AlreadyBound { sequence: name, bound });
+    }
     obstacle(sequence).map_or(Ok(()), |obstacle| Err(ColumnError::from(obstacle)))?;
     if kind == IdKind::Snowflake {
         check_others(sequence, &[], i64::MAX)?;

@@ -70,16 +70,11 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
     // context, which outlives the statement.
     unsafe {
         let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
-        let is_of_identity = |command: *mut pg_sys::AlterTableCmd| altered((*command).subtype).is_some();
         let commands = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
-        let is_default = |command: *mut pg_sys::AlterTableCmd| {
-            altered((*command).subtype).is_none_or(|altered| altered == Altered::Default)
-        };
-        if !commands.iter_ptr().any(is_of_identity) {
-            return statement;
-        }
+        let found: Vec<_> = commands.iter_ptr().filter_map(|command| altered((*command).subtype)).collect();
         // A new default waits for no lock but that of its table.
-        if !commands.iter_ptr().all(is_default) && !(watch.is_any)() {
+        let waits = found.iter().any(|altered| *altered != Altered::Default);
+        if found.is_empty() || waits && !(watch.is_any)() {
             return statement;
         }
         // As the server does it: checks the owner, and holds the lock until the transaction ends.

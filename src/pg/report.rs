@@ -126,6 +126,14 @@ pub fn sqlstate(code: i32) -> String {
     letters(code).map(char::from).iter().collect()
 }
 
+/// Returns the report of a caught error, and takes the error from the server's stack of errors, which has five entries.
+pub fn take(error: CaughtError) -> ErrorReportWithLevel {
+    let report = caught(error);
+    // SAFETY: the report holds a copy of the error.
+    unsafe { pg_sys::FlushErrorState() };
+    report
+}
+
 /// Writes a line to the server's log.
 #[cold]
 #[track_caller]
@@ -146,13 +154,9 @@ pub fn with_texts<T>(
     texts: impl Fn(&ErrorReportWithLevel) -> [String; 3] + UnwindSafe + RefUnwindSafe,
 ) -> T {
     PgTryBuilder::new(AssertUnwindSafe(|| work().unwrap_or_else(|error| raise(error))))
+        .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |error| error.rethrow())
         .catch_others(|error| {
-            let former = caught(error);
-            // SAFETY: the report holds a copy of the error. The flush frees one of five entries on the server's error stack.
-            unsafe { pg_sys::FlushErrorState() };
-            if former.sql_error_code() == PgSqlErrorCode::ERRCODE_QUERY_CANCELED {
-                CaughtError::ErrorReport(former).rethrow();
-            }
+            let former = take(error);
             let [message, detail, hint] = texts(&former);
             raise(new_report(former.sql_error_code(), message).set_detail(detail).set_hint(hint))
         })

@@ -83,13 +83,7 @@ impl Statement {
 /// Connects to SPI. Removes the CONTEXT of SQL errors, because the CONTEXT names internal functions that no user calls.
 fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) -> Result<T, SpiError> {
     PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
-        .catch_others(|error| {
-            let report = report::caught(error);
-            // SAFETY: the report holds a copy of the error. The flush frees one of five entries on the server's error
-            // stack.
-            unsafe { pg_sys::FlushErrorState() };
-            CaughtError::ErrorReport(report).rethrow()
-        })
+        .catch_others(|error| CaughtError::ErrorReport(report::take(error)).rethrow())
         .execute()
 }
 

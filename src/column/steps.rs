@@ -413,7 +413,9 @@ impl Target {
                 let identity =
                     identities.get(&member.table.oid).and_then(|kind| i8::try_from(u32::from(*kind)).ok());
                 let (tag, generator) = (self.tag.as_ref(), self.generator.as_ref());
-                tags::bind_fit(&sequence, self.wish.kind, tag, generator, most, true, identity)?;
+                tags::alter(of, changes_to_bind(&sequence))?;
+                tags::bind(of, self.wish.kind, tag, generator, Some(most), true)?;
+                tags::remember(&sequence, identity)?;
             }
         }
         if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }

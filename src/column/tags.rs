@@ -12,7 +12,6 @@ use crate::pg::text::TextOut;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{self, Oid};
 use snowflake_ids_core::bound::Increment;
-use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Base, Sequence};
@@ -172,23 +171,6 @@ pub fn bind(
     PUT.run(&[of.into(), terms.max.into(), true.into()]).map_err(spi)?;
     let tag = tag.and_then(bytes);
     binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
-}
-
-/// Binds a sequence as [`bind`] does. Changes properties of the sequence that are in the way, and stores them with the kind of
-/// identity that its column was. The sequence has no lasting obstacle to binding.
-pub fn bind_fit(
-    sequence: &Sequence,
-    kind: IdKind,
-    tag: Option<&TextOut>,
-    generator: Option<&TextOut>,
-    most: i64,
-    is_named: bool,
-    identity: Option<i8>,
-) -> Result<(), ErrorReport> {
-    let of = sequence.oid.into();
-    alter(of, changes_to_bind(sequence))?;
-    bind(of, kind, tag, generator, Some(most), is_named)?;
-    remember(sequence, identity)
 }
 
 /// Stores the properties that a bound sequence had before.

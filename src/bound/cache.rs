@@ -149,13 +149,13 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
 /// Returns the columns of a table that were identities, and create ids in their defaults. Does not wait for locks. Needs a
 /// transaction, and a lock on the table.
 fn identities(table: Oid) -> Identities {
-    if !relation::has_defaults(table) {
-        return Identities::default();
-    }
     let (key, changes) = (table.to_u32(), relcache::changes());
     let found = CACHE.borrow().as_ref().and_then(|known| known.identities.get(&key).cloned());
     if let Some((_, found)) = found.filter(|(as_of, _)| *as_of == changes) {
         return found;
+    }
+    if !relation::has_defaults(table) {
+        return Identities::default();
     }
     let forgotten = FORGOTTEN.get();
     let targets = CACHE.borrow().as_ref().and_then(|known| known.targets);

@@ -3,11 +3,13 @@
 //! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
 //! the server's functions.
 
+use super::per_process::PerProcess;
 use super::report::{raise, report};
 use super::text::TextOut;
 use super::{catalog, extension, relation, relcache, role, sequence};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
@@ -130,6 +132,11 @@ pub struct Redirect {
 static REDIRECT: OnceLock<Redirect> = OnceLock::new();
 static mut PREVIOUS: pg_sys::planner_hook_type = None;
 
+/// The number of statements that were searched for calls since it was last known whether calls are redirected.
+static WALKS: PerProcess<Cell<u32>> = PerProcess::new(Cell::new(0));
+/// The most such statements.
+const MOST_WALKS: u32 = 32;
+
 /// Installs the hook. Call only while the server loads libraries.
 pub fn redirect_calls(redirect: Redirect) {
     REDIRECT.get_or_init(|| redirect);
@@ -150,10 +157,12 @@ unsafe extern "C-unwind" fn plan(
     #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
 ) -> *mut pg_sys::PlannedStmt {
     let mut targets = None;
-    // A session's first statements often call no function of a user, so that they need no look-up.
+    // A session's first statements often call no function of a user, so that they need no look-up. Many such statements cost
+    // more than one look-up.
     let is_known = REDIRECT.get().is_some_and(|redirect| (redirect.is_known)());
+    WALKS.set(if is_known { 0 } else { WALKS.get() + 1 });
     // SAFETY: the query is valid.
-    if is_known || unsafe { may_redirect(query.cast(), std::ptr::null_mut()) } {
+    if is_known || WALKS.get() > MOST_WALKS || unsafe { may_redirect(query.cast(), std::ptr::null_mut()) } {
         find_targets(&mut targets);
     }
     if let Some(targets) = &targets {

@@ -27,11 +27,10 @@ export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
 
 PROFILE ?= release
 # The features of a build for tests, which shares its dependencies with `cargo pgrx test`.
-PACKAGE_FEATURES = $(FEATURES)$(if $(filter-out release,$(PROFILE)),$(COMMA)same_dependencies)
-COMMA := ,
+PACKAGE_FEATURES = $(FEATURES) $(if $(filter-out release,$(PROFILE)),--features same_dependencies)
 # What devtools/build/arm64.sh builds is in folders of its own.
 FOR := $(addprefix -,$(CARGO_BUILD_TARGET))
-# test-versions.sh sets other folders. A build for tests is never installed for use.
+# A build for tests is never installed for use.
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(FOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 BUILT_FROM := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/install/*.sql sql/upgrade/*.sql) \
@@ -49,8 +48,7 @@ PACKAGES := $(TARGET)/packages$(FOR)
 
 ## Build
 
-all: $(LIBRARY) # build the extension for PG_CONFIG, optimised, packaged below target/package
-# `make && sudo make install` works, because root only has to copy.
+all: $(LIBRARY) # build the extension for PG_CONFIG, optimised, below target/package; root only has to install it
 $(LIBRARY): $(BUILT_FROM)
 	@devtools/build/setup.sh --check
 	rm -rf $(PACKAGE)
@@ -76,7 +74,7 @@ status-server: # serve the same page at 127.0.0.1, made again while someone look
 
 ## Test
 
-# This profile has assertions, and builds faster than the release profile. Checks and tests share what it builds.
+# This profile has assertions, and builds fast. Checks and tests share what it builds.
 test check: export PROFILE := dev
 test: ## run the tests: of the core, in a server, with servers
 	@devtools/test/steps.sh setup test-core test-backend install installcheck isolationcheck test-server
@@ -101,8 +99,7 @@ doc: # build the documentation of the code; a broken link is an error
 
 typos: SCRIPT = test/typos.sh # look for misspelt words; skipped if pip is missing
 deny: # check licenses and sources of the dependencies; part of `make release`
-	@devtools/build/cargo-tool.sh cargo-deny 0.20.2
-	cargo deny --locked check licenses bans sources
+	@devtools/build/cargo-tool.sh cargo-deny 0.20.2 && cargo deny --locked check licenses bans sources
 
 check-arm64: SCRIPT = build/arm64.sh $(MAKE) all || [[ $$? -eq 3 ]] # build for arm64, with an unpacked Debian for arm64; ARM64_RELEASE (bookworm), RUST_SRC
 install-script-check: SCRIPT = build/install-script.sh --check $(PACKAGE) # check the install and upgrade scripts, and that scripts of releases have not changed
@@ -190,10 +187,9 @@ help help-all:
 	@awk -F ':.* $(SIGNS) ' '/^## /{print substr($$0, 4)} /^[a-z0-9-]+:.* $(SIGNS) /{printf "  make %-19s %s\n", $$1, $$2}' Makefile
 
 install install-script install-script-check test-cloudnative: $(LIBRARY)
-restores test-fair: install
+restores test-fair test-arm64: install
 package-deb package-rpm package-tar package-image: $(SHIPPED_LIBRARY)
 test-packages: package-deb package-tar
-test-arm64: install
 reproducible: package-deb package-rpm package-tar
 # `setup` may install the server for which `install` builds, so that one is made by itself.
 ON_INSTALLED := demo-cluster sqlsmith chaos test-orm test-stock test-page test-partman test-patroni test-monitoring monitoring

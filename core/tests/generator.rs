@@ -75,8 +75,8 @@ fn a_full_tick_without_drift_waits_for_the_clock() {
     assert_eq!(bench.take(100, 5000), Ok((100, 0, 4096)), "a range ends where the drift does");
     let drift = bench.drift(100, 1);
     assert_eq!((drift.cause, drift.ahead), (Cause::Demand, Duration::from_millis(1)));
-    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
-    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::ZERO), None);
+    assert_eq!(drift.pause(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
+    assert_eq!(drift.pause(ClockRollback::Wait, Duration::ZERO), None);
     assert_eq!(GeneratorError::Drift(drift).kind(), Kind::WaitedTooLong);
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
 }
@@ -108,9 +108,9 @@ fn a_step_back_beyond_the_drift_is_refused_and_ends_when_the_clock_has_caught_up
         (drift.cause, drift.ahead, drift.max_drift),
         (Cause::StepBack, Duration::from_secs(5), Duration::from_secs(1))
     );
-    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), None);
-    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
-    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
+    assert_eq!(drift.pause(ClockRollback::Error, Duration::from_secs(9)), None);
+    assert_eq!(drift.pause(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
+    assert_eq!(drift.pause(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
     assert_eq!(GeneratorError::Drift(drift).kind(), Kind::ClockBehind);
     assert!(bench.take(18_999, 1).is_err());
     assert_eq!(bench.take(19_000, 1), Ok((20_000, 1, 1)));
@@ -230,7 +230,7 @@ fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     bench.generator.resume(Tick(500_000), Tick(500_000));
     let drift = bench.drift(500_000, 1);
     assert_eq!((drift.cause, drift.ahead), (Cause::Start, Duration::from_secs(3)));
-    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
+    assert_eq!(drift.pause(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
     assert_eq!(bench.take(502_000, 1), Ok((503_000, 0, 1)));
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }

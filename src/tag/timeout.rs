@@ -1,4 +1,4 @@
-//! The limit on the time that a call may wait.
+//! The limit on the time that a call may wait for an id of a tag.
 
 use crate::pg::clock::uptime;
 use crate::settings;

@@ -1,5 +1,4 @@
-//! Errors of a generator: ids too far ahead of the wall clock, and the other reasons why a generator returns no
-//! positions.
+//! Ids too far ahead of the wall clock: how long a call waits, and when it fails. Other errors of a generator.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -34,7 +33,7 @@ impl Drift {
     /// Returns the time that the call sleeps before its next attempt; None if the call must fail. `left` is the time
     /// that the call may still wait. `rollback` counts only if the clock stepped back. For the other causes, the call
     /// waits for the clock to advance.
-    pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
+    pub fn pause(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;
         }

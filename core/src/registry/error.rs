@@ -54,6 +54,8 @@ impl SqlError {
     }
 }
 
+const DENIED: &str = "Check that dbname is the registry's database. If it is, SELECT snowflake_ids.registry_allow there with the role of \
+                      the user mapping.";
 const SAME_VERSION: &str = "Install the same version of the extension on both servers.";
 const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, that its listen_addresses let this server in, and that the foreign server has \
                                   its host and port.";
@@ -104,10 +106,7 @@ pub enum ConnectionError {
             "Check that host and port are the registry's. If they are, set dbname to the registry's database: by registry_join, or by \
              ALTER SERVER ... OPTIONS (SET dbname '...')."
         }
-        b"42501" => {
-            "Check that dbname is the registry's database. If it is, SELECT snowflake_ids.registry_allow there with the role of the user \
-             mapping."
-        }
+        b"42501" => DENIED,
         b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
         b"57P03" => "Wait until the registry's server has started.",
         _ => "See the log of the registry's server.",
@@ -130,10 +129,7 @@ pub enum ConnectionError {
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
     #[explain(kind_with = Kind::of_sqlstate(_0.code), detail_with = _0.detail.clone(), hint = "{}", match &_0.code {
-        b"42501" => {
-            "Check that dbname is the registry's database. If it is, SELECT snowflake_ids.registry_allow there with the role of the user \
-             mapping."
-        }
+        b"42501" => DENIED,
         b"42883" | b"3F000" => {
             "Check that dbname is the registry's database. If it is, CREATE EXTENSION snowflake_ids there."
         }

@@ -1,4 +1,4 @@
-//! A call that may wait for ids.
+//! A call that may wait for ids. [`Drift`](crate::generator::drift::Drift) decides how long.
 
 use super::buffered::take;
 use super::error::SessionError;
@@ -97,7 +97,7 @@ pub fn wait_and_take<H: Caller>(
                 switched += 1;
             }
             Err(refusal @ GeneratorError::Drift(drift)) => {
-                let pause = drift.timeout(host.rollback(), host.left());
+                let pause = drift.pause(host.rollback(), host.left());
                 host.sleep(pause.ok_or_else(|| refused(issuer, refusal))?);
             }
             Err(refusal) => return Err(refused(issuer, refusal)),

@@ -1,4 +1,4 @@
--- Rights on tags.
+-- The warning of a server that has not loaded the library, and rights on tags.
 
 DO $$
 BEGIN

@@ -202,7 +202,8 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
         Action::Attach => against.push((
             is_filled
                 && !column.table.is_distributed
-                && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some()),
+                && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some())
+                || column.is_identity && is_other_kind && other.is_some(),
             "leaves the sequence's other users",
         )),
         Action::Bind(_) => against.extend([

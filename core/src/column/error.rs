@@ -1,6 +1,6 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
-use super::default::{of_generator, of_tag, quoted};
+use super::default::{IdKind, of_generator, of_tag, quoted};
 use super::facts::{Base, Binding, Column, Sequence};
 use crate::bound::BoundSequenceError;
 use crate::error::Explain;
@@ -155,6 +155,23 @@ pub enum ColumnError {
         hint = "First set this default to nextval() of the sequence, or drop the default."
     )]
     OtherDefault { attribute: String, member: String, sequence: String, table: String },
+    #[error(
+        "column \"{other}\" of relation \"{of}\" uses the sequence of identity column \"{attribute}\" of relation \"{table}\""
+    )]
+    #[explain(NotReady, detail = "Attaching the column would drop sequence \"{sequence}\".")]
+    #[explain(
+        hint = "Bind the sequence instead: SELECT snowflake_ids.bind_sequence({}, {}); or drop the other default first.",
+        quoted(sequence),
+        quoted(kind.name())
+    )]
+    IdentityShared {
+        sequence: String,
+        attribute: String,
+        table: String,
+        other: String,
+        of: String,
+        kind: IdKind,
+    },
     #[error("must be owner of sequence {sequence}")]
     #[explain(Denied, detail = "It is owned by role \"{owner}\".")]
     #[explain(hint = "Ask that role to bind or unbind the sequence.")]

@@ -193,6 +193,21 @@ fn check_uses(facts: &Facts, members: &[&Column], kind: IdKind) -> Result<(), Co
             });
         }
     }
+    for member in members {
+        let sequence = member.identity_sequence.and_then(|oid| facts.sequence(oid));
+        if let Some((sequence, user)) =
+            sequence.and_then(|of| others(of, members).next().map(|user| (of, user)))
+        {
+            return Err(ColumnError::IdentityShared {
+                sequence: sequence.name.clone(),
+                attribute: member.attribute.clone(),
+                table: member.table.name.clone(),
+                other: user.attribute.clone(),
+                of: user.table.clone(),
+                kind,
+            });
+        }
+    }
     check_references(facts, keys(members), kind)
 }
 

@@ -6,17 +6,20 @@ use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::SystemClock;
 use crate::pg::error::ServerError;
 use crate::pg::per_process::PerProcess;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::Sought;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag_text::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{role, server, transaction};
 use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
-use crate::store::tables::{REGISTRY_SERVER, SERIES};
+use crate::store::tables::{REGISTRY_SERVER, SERIES, SERIES_PRIVILEGE};
 use crate::store::{citus, registry, shard};
+use crate::tag::privilege::{self, administers};
 use crate::tag::timeout::SegmentTimeout;
+use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::pg_sys::{InvalidOid, Oid};
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::series::monotonic::SectionRef;
@@ -222,20 +225,10 @@ impl CachedSeries {
             return shard::allows(&self.series, self.table, action, role);
         }
         let Some(grants) = &self.grants else {
-            return matches!(action, Action::Take | Action::Look) || administers(self.table, role);
+            return matches!(action, Action::Take | Action::Look) || administers(Some(self.table), role);
         };
-        let theirs = grants
-            .iter()
-            .filter(|(grantee, _)| *grantee == InvalidOid || role::has_rights_of(role, *grantee))
-            .fold(Privileges::NONE, |all, (_, more)| all.with(*more));
-        theirs.allow(action) || administers(self.table, role)
+        privilege::held(grants, role).allow(action) || administers(Some(self.table), role)
     }
-}
-
-/// Returns whether a role manages all series of this database. Superusers and roles that may write to the table of series
-/// manage all series.
-fn administers(table: Source, role: Oid) -> bool {
-    catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
 /// Returns a series. Sees all changes that are committed by now, and the transaction's own changes.
@@ -265,7 +258,9 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
-    let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
+    let key = (c"series", Sought::Number(series.id));
+    let read = || privilege::grants(&SERIES_PRIVILEGE, key, Wait::Yes(Some(timeout.left())));
+    let grants = is_restricted.then(read).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
     let known = Rc::new(CachedSeries {
         name: *name,

@@ -3,7 +3,7 @@
 //! All names and operators in the statements are schema-qualified, because the `search_path` is the caller's. The
 //! statements run with the rights of the tables' owner.
 
-use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
+use super::tables::{SERIES, SERIES_BIGINT, SERIES_TEXT, SERIES_UUID};
 use crate::pg::catalog::{Source, Table, Unseen};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought};
@@ -11,11 +11,9 @@ use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::Privileges;
 use snowflake_ids_core::tag::serial::Reset;
 use std::time::Duration;
 
@@ -33,6 +31,22 @@ macro_rules! period {
     };
 }
 
+/// The beginning of a statement that creates or updates a counter.
+macro_rules! insert {
+    ($table:literal, $value:literal) => {
+        concat!(
+            "INSERT INTO snowflake_ids.",
+            $table,
+            " AS k (series, key, last_value, period)
+                VALUES ($1, $2, ",
+            $value,
+            ", ",
+            period!(),
+            ") ON CONFLICT (series, key) DO UPDATE"
+        )
+    };
+}
+
 /// Defines the statements on one table of counters. `next` is tried first, because it needs only one index lookup, one
 /// row update and one WAL record.
 macro_rules! counters {
@@ -40,72 +54,29 @@ macro_rules! counters {
         static $name: Counters = Counters {
             table: &$source,
             // This statement has no period, because the server prepares each function of a statement for each run.
-            next: Statement::new(concat!(
-                "UPDATE snowflake_ids.",
-                $table,
-                " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
-                  WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
-                      AND k.last_value OPERATOR(pg_catalog.<) $3 RETURNING k.last_value"
-            )),
-            next_dated: Statement::new(
-                concat!(
-                    "UPDATE snowflake_ids.",
-                    $table,
-                    " AS k SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) ",
-                    period!(),
-                    " THEN $4 ELSE k.last_value OPERATOR(pg_catalog.+) 1 END, period = GREATEST(k.period, ",
-                    period!(),
-                    ") WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
-                          AND (k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) ",
-                    period!(),
-                    ")",
-                    returning!()
-                ),
-            ),
-            first: Statement::new(
-                concat!(
-                    "INSERT INTO snowflake_ids.",
-                    $table,
-                    " AS k (series, key, last_value, period) VALUES ($1, $2, $4, ",
-                    period!(),
-                    ") ON CONFLICT (series, key) DO UPDATE
-                      SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN $4
-                              ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
-                          period = GREATEST(k.period, EXCLUDED.period)
-                      WHERE k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
-                    returning!()
-                ),
-            ),
-            set: Statement::new(
-                concat!(
-                    "INSERT INTO snowflake_ids.",
-                    $table,
-                    " AS k (series, key, last_value, period) VALUES ($1, $2, $3, ",
-                    period!(),
-                    ") ON CONFLICT (series, key) DO UPDATE
-                      SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
-                      WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
-                          OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
-                    returning!()
-                ),
-            ),
-            raise: Statement::new(
-                concat!(
-                    "UPDATE snowflake_ids.",
-                    $table,
-                    " AS k SET last_value = $3
-                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
-                          AND k.last_value OPERATOR(pg_catalog.<) $3"
-                ),
-            ),
-            read: Statement::new(
-                concat!(
-                    "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
-                     FROM snowflake_ids.",
-                    $table,
-                    " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
-                ),
-            ),
+            next: Statement::new(concat!("UPDATE snowflake_ids.", $table, " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
+                WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                    AND k.last_value OPERATOR(pg_catalog.<) $3 RETURNING k.last_value")),
+            next_dated: Statement::new(concat!("UPDATE snowflake_ids.", $table, " AS k
+                SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) ", period!(), " THEN $4 ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
+                    period = GREATEST(k.period, ", period!(), ")
+                WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                    AND (k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) ", period!(), ")", returning!())),
+            first: Statement::new(concat!(insert!($table, "$4"), "
+                SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN $4
+                        ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
+                    period = GREATEST(k.period, EXCLUDED.period)
+                WHERE k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period", returning!())),
+            set: Statement::new(concat!(insert!($table, "$3"), "
+                SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
+                WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
+                    OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period", returning!())),
+            raise: Statement::new(concat!("UPDATE snowflake_ids.", $table, " AS k SET last_value = $3
+                WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                    AND k.last_value OPERATOR(pg_catalog.<) $3")),
+            read: Statement::new(concat!("SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+                FROM snowflake_ids.", $table, " AS k
+                WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2")),
         };
     };
 }
@@ -176,18 +147,6 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
         sections: row.int(c"sections"),
         scope: scope.as_deref(),
     })
-}
-
-/// Returns the privileges of roles on a series. Waits at most `limit` for a lock on the table.
-pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
-    let mut found = Vec::new();
-    let record = |row: &rows::Row<'_>| {
-        if let (Some(grantee), Some(list)) = (row.oid(c"grantee"), row.text(c"privileges")) {
-            found.push((grantee, Privileges::stored(&list)));
-        }
-    };
-    rows::look(&SERIES_PRIVILEGE, Wait::Yes(Some(limit)), &[(c"series", Sought::Number(id))], record)?;
-    Ok(found)
 }
 
 /// Takes the next number of a key that has a counter. `day` is the first day of a dated series' period. Returns None if the

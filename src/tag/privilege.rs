@@ -6,9 +6,9 @@
 use super::cache::{self, Permit};
 use super::error::SegmentError;
 use super::timeout::SegmentTimeout;
-use crate::pg::catalog::{Table, Unseen, is_superuser};
+use crate::pg::catalog::{Source, Table, Unseen, is_superuser};
 use crate::pg::read_lock::Wait;
-use crate::pg::rows::{self, Row, Sought};
+use crate::pg::rows::{self, Row, Sought, View};
 use crate::pg::tag_text::TagText;
 use crate::pg::{role, server};
 use crate::shared::segments::Segments;
@@ -17,6 +17,7 @@ use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::tag::directory::{Tag, TagKey};
 use snowflake_ids_core::tag::privilege::{Action, Privileges};
+use std::ffi::CStr;
 
 /// Checks that the current role may take ids of a tag, and returns the permit for the cache. Fails if the privilege tables
 /// stay locked.
@@ -60,7 +61,7 @@ fn permit(
     if open {
         return Ok(Some(Permit::ANY_ROLE));
     }
-    let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
+    let allowed = administers(SEGMENT.find(), role) || granted(tag, role, timeout)?.allow(action);
     Ok(allowed.then_some(Permit::of(role)))
 }
 
@@ -76,40 +77,48 @@ pub fn visible<T>(
     segments.tags(database, wanted).filter(move |(key, ..)| all || is_seen(key))
 }
 
-/// Returns whether a role manages all tags of this database. Superusers and roles that may write to the table of tags manage
-/// all tags.
-pub fn administers(role: Oid) -> bool {
-    is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
+/// Returns whether a role manages all tags or all series of this database, as superusers do, and roles that may write to the
+/// table of tags or series.
+pub fn administers(table: Option<Source>, role: Oid) -> bool {
+    is_superuser(role) || table.is_some_and(|table| role::may_update(role, table.oid()))
 }
 
 fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Unseen> {
-    let mut found = false;
-    each_row(&SEGMENT_RESTRICTED, tag, timeout, |_| found = true)?;
+    rows::has(&SEGMENT_RESTRICTED, wait(timeout), View::Committed, &[of(&TagText(*tag))])
+}
+
+fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
+    Ok(held(&grants(&SEGMENT_PRIVILEGE, of(&TagText(*tag)), wait(timeout))?, role))
+}
+
+fn of(tag: &TagText) -> (&'static CStr, Sought<'_>) {
+    (c"tag", Sought::Text(tag))
+}
+
+fn wait(timeout: Option<&SegmentTimeout>) -> Wait {
+    Wait::Yes(timeout.map(SegmentTimeout::left))
+}
+
+/// Returns the privileges of roles, from the rows of a table of rights whose key is this one.
+pub fn grants(
+    table: &'static Table,
+    key: (&CStr, Sought<'_>),
+    wait: Wait,
+) -> Result<Vec<(Oid, Privileges)>, Unseen> {
+    let mut found = Vec::new();
+    let record = |row: &Row<'_>| {
+        let granted = row.oid(c"grantee").zip(row.text(c"privileges"));
+        found.extend(granted.map(|(grantee, list)| (grantee, Privileges::stored(&list))));
+    };
+    rows::look(table, wait, &[key], record)?;
     Ok(found)
 }
 
-/// Returns a role's privileges on a tag: the privileges that are granted to the role itself, to roles of which it is a
-/// member, or to PUBLIC (role 0).
-fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
-    let mut grants = Vec::new();
-    let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
-    each_row(&SEGMENT_PRIVILEGE, tag, timeout, record)?;
-    let theirs = grants.into_iter().filter_map(|(grantee, list)| {
-        let grantee = grantee?;
-        let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
-        list.filter(|_| has).map(|list| Privileges::stored(&list))
-    });
-    Ok(theirs.fold(Privileges::NONE, Privileges::with))
-}
-
-fn each_row(
-    table: &'static Table,
-    tag: &Tag,
-    timeout: Option<&SegmentTimeout>,
-    each: impl FnMut(&Row<'_>),
-) -> Result<(), Unseen> {
-    let wait = Wait::Yes(timeout.map(SegmentTimeout::left));
-    rows::look(table, wait, &[(c"tag", Sought::Text(&TagText(*tag)))], each).map(drop)
+/// Returns a role's privileges: those that are granted to the role itself, to roles of which it is a member, or to PUBLIC
+/// (role 0).
+pub fn held(grants: &[(Oid, Privileges)], role: Oid) -> Privileges {
+    let theirs = grants.iter().filter(|(of, _)| *of == InvalidOid || role::has_rights_of(role, *of));
+    theirs.fold(Privileges::NONE, |all, (_, more)| all.with(*more))
 }
 
 impl SegmentError {

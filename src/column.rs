@@ -5,5 +5,6 @@
 pub mod changes;
 pub mod facts;
 pub mod new_columns;
+pub mod series;
 pub mod steps;
 pub mod tags;

@@ -22,6 +22,7 @@ mod metrics;
 mod progress;
 mod registry;
 mod report;
+pub mod rights;
 mod safe_position;
 mod segment;
 mod series;

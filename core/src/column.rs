@@ -11,6 +11,7 @@ pub mod new_column;
 pub mod notice;
 pub mod other_layout;
 pub mod plan;
+pub mod series;
 pub mod steps;
 pub mod tag;
 pub mod verdict;

@@ -57,6 +57,8 @@ pub enum Kind {
     NoFunction,
     /// Other objects depend on the object.
     InUse,
+    /// Another session has changed the object during the call.
+    Changed,
     /// The call is not possible in a transaction block.
     InTransaction,
     /// The column takes no value but its default.

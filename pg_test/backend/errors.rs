@@ -60,10 +60,10 @@ fn add(listed: &Listed, entries: &mut BTreeMap<Texts, BTreeSet<String>>) {
 fn errors_are_listed() {
     let types = listed![
         accept::RequestError; bound::BoundSequenceError; citus::NoCoordinatorError; column::error::ColumnError; column::error::Obstacle;
-        column::notice::Notice; setup::JoinError; setup::AllowError;
+        column::notice::Notice; column::series::FillError; setup::JoinError; setup::AllowError;
         crate::bound::error::SequenceError; crate::pg::error::ServerError;
         crate::registry::serve::RegistryFailure; crate::safe_position::SafePositionError;
-        crate::series::error::NoNumberError; crate::sql::error::CallError; crate::tag::error::SegmentError;
+        crate::series::error::NoNumberError; crate::sql::error::CallError; crate::sql::rights::RightsError; crate::tag::error::SegmentError;
         definition::DefinitionError; definition::Exhausted; definition::TagError; error::NotReadyError;
         error::TooLong; generator::drift::GeneratorError; generator::named::NamedError;
         generator::safe_position::SnapshotTooOld; session::SessionError; ids::encode::TextError;

@@ -145,9 +145,7 @@ GRANT TRIGGER ON owned TO series_writer;
 RESET ROLE;
 SET ROLE series_writer;
 CREATE TRIGGER thief BEFORE INSERT ON owned FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('private', 'number', 'tenant');
-SELECT snowflake_ids_internal.series_make_trigger('private', 'owned'::regclass, 'number', 'tenant');
-SELECT snowflake_ids_internal.series_make_trigger('private', 'thief'::regclass, 'number', 'tenant');
-SELECT snowflake_ids_internal.series_make_trigger('private', 0, 'number', 'tenant');
+SELECT snowflake_ids.series_attach('owned', 'number', 'private', 'tenant');
 -- as_owner is for roles that may become the owner.
 SELECT snowflake_ids_internal.as_owner('owned'::regclass, 'SELECT count(*) FROM public.owned');
 SELECT snowflake_ids_internal.as_owner('thief'::regclass, 'SELECT count(*) FROM set_config(''role'', ''series_owner'', true)');

@@ -509,7 +509,7 @@ fn oids<'a>(oids: impl Iterator<Item = u32>) -> DatumWithOid<'a> {
 }
 
 /// Runs a statement whose rows are JSON.
-fn rows<T: DeserializeOwned>(
+pub fn rows<T: DeserializeOwned>(
     statement: &Statement,
     arguments: &[DatumWithOid<'_>],
 ) -> Result<Vec<T>, ErrorReport> {

@@ -77,6 +77,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::NoTable => Code::ERRCODE_UNDEFINED_TABLE,
         Kind::NoFunction => Code::ERRCODE_UNDEFINED_FUNCTION,
         Kind::InUse => Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+        Kind::Changed => Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
         Kind::InTransaction => Code::ERRCODE_ACTIVE_SQL_TRANSACTION,
         Kind::GeneratedAlways => Code::ERRCODE_GENERATED_ALWAYS,
         Kind::Syntax => Code::ERRCODE_SYNTAX_ERROR,

@@ -10,7 +10,7 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiError, SpiHeapTupleData, SpiTupleTable};
 use std::cell::RefCell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 
 /// A statement with its cached plan.
@@ -53,6 +53,21 @@ impl Statement {
         mut read: impl FnMut(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
     ) -> Result<Vec<T>, SpiError> {
         self.with_rows(arguments, |rows| rows.into_iter().map(|row| read(&row)).collect())
+    }
+
+    /// Runs the statement and returns the first column of its first row; None if there is no row, or a null.
+    pub fn value<T: FromDatum + IntoDatum>(
+        &self,
+        arguments: &[DatumWithOid<'_>],
+    ) -> Result<Option<T>, SpiError> {
+        self.first(arguments, |row| row.get::<T>(1)).map(Option::flatten)
+    }
+
+    /// Runs the statement that this statement writes, in the encoding of the database. Returns false if it writes none.
+    pub fn execute(&self, arguments: &[DatumWithOid<'_>]) -> Result<bool, SpiError> {
+        let written = self.value::<TextOut>(arguments)?;
+        let Some(sql) = written.and_then(|sql| CString::new(sql.as_bytes()).ok()) else { return Ok(false) };
+        connect_mut(|client| client.update(&*sql, None, &[]).map(|_| true))
     }
 
     fn with_rows<T>(
@@ -116,9 +131,4 @@ pub fn changed<T>(
         let rows = client.update(sql, None, arguments)?;
         rows.into_iter().next().map(|row| read(&row)).transpose()
     })
-}
-
-/// Runs a statement built at run time, and ignores its rows.
-pub fn run(sql: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
-    changed(sql, arguments, |_| Ok(())).map(drop)
 }

@@ -19,7 +19,7 @@ use snowflake_ids_core::column::error::ColumnError;
 /// lock. Names in the function's code could then mean objects of other roles. Nobody can replace this function, because it
 /// is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
-fn extension_keep() -> Result<(), ErrorReport> {
+pub fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
 }
 

@@ -140,11 +140,9 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.sequence_lastval, snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_recorded,
     snowflake_ids_internal.server_remedy,
     snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
-    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check,
     snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.timeline
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.system_identifier, snowflake_ids_internal.timeline
 TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
@@ -162,6 +160,17 @@ COMMENT ON SCHEMA snowflake_ids_internal IS 'internal functions of the extension
 
 /* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
    is generated from them. */
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; a null argument changes nothing';
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_set IS 'moves a segment tag, like setval: the next id is the first above the value';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS 'makes the next ids of a segment tag greater than a value; returns the highest id that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_discard IS 'discards the ids of a segment tag that this server has reserved and not handed out';
+COMMENT ON FUNCTION snowflake_ids.segment_grant IS 'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.segment_revoke IS 'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS 'true if the current role has at least one of the given privileges on a segment tag';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column where it is null in new rows, with the next number of the key in another column';
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
+COMMENT ON FUNCTION snowflake_ids.series_distribute IS 'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';

@@ -461,7 +461,9 @@ extension_sql_file!(
         system_identifier,
         segment_slots,
         timeline,
-        "tags",
+        tag::segment_privileges,
+        tag::segment_privileges_changed,
+        tag::has_segment_privilege,
         "status_view"
     ]
 );

@@ -267,7 +267,7 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
     END IF;
-    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
@@ -308,7 +308,7 @@ BEGIN
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag COLLATE "C";
     PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
-    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
 END
 $$;
 
@@ -410,112 +410,6 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.segment_move(tag, target);
     RETURN target;
-END
-$$;
-
-/* Returns the oid of a role; 0 for PUBLIC, which cannot be a role's name. */
-CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role COLLATE "C");
-BEGIN
-    IF role IS NULL THEN
-        RAISE EXCEPTION 'role must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is the name of a role, or public.';
-    ELSIF found_role IS NULL AND lower(role COLLATE "C") <> 'public' THEN
-        RAISE EXCEPTION 'role "%" does not exist', role USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'Privileges are granted to roles of this server, or to public.',
-            HINT = 'Create it with CREATE ROLE, or correct its name.';
-    END IF;
-    RETURN coalesce(found_role, 0);
-END
-$$;
-
-/* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
-   the row. */
-CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_new boolean;
-BEGIN
-    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
-    PERFORM snowflake_ids_internal.segment_unknown(tag)
-    WHERE NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
-    -- What is left of roles that were dropped.
-    DELETE FROM snowflake_ids.segment_privilege AS p
-    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
-    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
-    is_new := FOUND;
-    IF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE 'rights on segment tag "%" stay as they are on other nodes of the cluster', left(tag, 128) USING
-            HINT = 'To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards.';
-    END IF;
-    RETURN is_new;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.segment_add_privileges(tag text, grantee oid, privileges text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES ($1, $2, $3)
-    ON CONFLICT (tag, grantee) DO UPDATE
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grantee oid, privileges text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE snowflake_ids.segment_privilege AS p
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
-    WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2;
-    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2 AND p.privileges = ''
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
-BEGIN
-    IF new_owner = 0 THEN
-        RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner must be a role.',
-            HINT = format('To let every role use the tag: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
-    END IF;
-    PERFORM snowflake_ids_internal.segment_restrict(tag);
-    PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
-    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag COLLATE "C";
-    PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.segment_grant(tag text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    grantee oid := snowflake_ids_internal.segment_grantee(role);
-BEGIN
-    IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
-        RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
-            DETAIL = 'Roles now need privileges to use it.',
-            HINT = format('To let every role use the tag again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
-    END IF;
-    PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    grantee oid := snowflake_ids_internal.segment_grantee(role);
-BEGIN
-    IF grantee = 0 THEN
-        PERFORM snowflake_ids_internal.segment_restrict(tag);
-    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
-        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
-            DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
-            HINT = format('To restrict the tag: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
-    END IF;
-    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
 END
 $$;
 

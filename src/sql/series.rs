@@ -1,39 +1,33 @@
 //! Series. Their tables, and the functions that run with the rights of the tables' owner, are SQL, in `series.sql`. This
 //! file has the functions that every role may call. These functions check the caller's rights.
 
+use crate::column::series as column;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::pg::error::ServerError;
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, spi};
-use crate::pg::tag_text::TagText;
+use crate::pg::role;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::pg::tuple::NoRow;
-use crate::pg::{role, statement};
+use crate::series;
 use crate::series::error::NoNumberError;
-use crate::series::{self, CachedSeries};
+use crate::sql::attach::extension_keep;
 use crate::sql::error::CallError;
-use crate::sql::tag::{granted, listed};
+use crate::sql::rights::{Changed, listed, series_name as name};
 use crate::store::citus;
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use pgrx::Uuid;
-use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_ids_core::column::series::FillError;
 use snowflake_ids_core::series::{
-    Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, MAX_TIME_ZONE_BYTES, Scope, Series, SeriesError,
+    Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, MAX_TIME_ZONE_BYTES, Series, SeriesError,
     SeriesRow,
 };
 use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::privilege::Action;
-use std::rc::Rc;
-
-/// Returns the name of a series, without looking up the series.
-fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
-    let series = series.ok_or_else(|| report(SeriesError::NullName))?;
-    Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
-}
+use std::ffi::CStr;
 
 /// A value that can be a key.
 trait AsKey {
@@ -128,44 +122,6 @@ for_each_key_type! {
     "series_currval" [] series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
 
-/// A series that the caller may change.
-struct ChangedSeries {
-    cached: Rc<CachedSeries>,
-    name: Tag,
-}
-
-impl ChangedSeries {
-    fn checked(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
-        let name = name(series)?;
-        let cached = series::look_up(name)?;
-        cached.check(Action::Own, role::current()).map_err(report)?;
-        let name = series::checked(name).map_err(report)?;
-        Ok(Self { cached, name })
-    }
-
-    /// Runs a statement whose first argument is the series' name.
-    fn run<'a>(
-        &self,
-        sql: &str,
-        others: impl IntoIterator<Item = DatumWithOid<'a>>,
-    ) -> Result<(), ErrorReport> {
-        let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
-        let is_distributed = self.cached.series.scope == Scope::Shard;
-        let run = || {
-            if is_distributed {
-                statement::run("SELECT snowflake_ids_internal.series_check_coordinator()", &[])?;
-            }
-            statement::run(sql, &arguments)?;
-            if is_distributed {
-                let id = [self.cached.series.id.into()];
-                statement::run("SELECT snowflake_ids_internal.series_pass_on($1)", &id)?;
-            }
-            Ok(())
-        };
-        self.cached.table.as_owner(run).map_err(spi)
-    }
-}
-
 for_each_key_type! {
     /// Sets a key's counter to a value, like setval.
     "series_set" [schema = "snowflake_ids"] series_set series_set_of_text series_set_of_uuid
@@ -196,34 +152,14 @@ fn series_alter(
         step.into(),
         max_step.into(),
     ];
-    ChangedSeries::checked(name.as_ref())?
+    Changed::series(name.as_ref())?
         .run("SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)", others)
 }
 
 /// Drops a series and its keys; fails if a column uses the series.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
-    ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
-}
-
-#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
-fn series_grant(
-    series: Option<Text<'_>>,
-    role: Option<Text<'_>>,
-    privileges: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)";
-    ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
-}
-
-#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
-fn series_revoke(
-    series: Option<Text<'_>>,
-    role: Option<Text<'_>>,
-    privileges: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)";
-    ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
+    Changed::series(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
 }
 
 /// Returns whether the current role has at least one of these privileges on a series.
@@ -256,6 +192,7 @@ fn series_check(
     step: Option<i32>,
     max_step: Option<i32>,
     sections: Option<i32>,
+    scope: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
     let name = name.ok_or(SeriesError::NullName).map_err(report)?;
     series::checked(name.bytes(MAX_SERIES_BYTES, "name")?).map_err(report)?;
@@ -270,6 +207,7 @@ fn series_check(
     let format = format.as_ref().map(|format| format.bytes(MAX_SERIES_BYTES, "format")).transpose()?;
     let format =
         format.map(|bytes| to_utf8(bytes).ok_or(ServerError::NotUtf8 { name: "format" })).transpose()?;
+    let scope = scope.as_ref().map(|scope| scope.read("scope")).transpose()?;
     let row = SeriesRow {
         id: Some(0),
         kind: kind.as_deref().unwrap_or_default(),
@@ -282,18 +220,10 @@ fn series_check(
         step,
         max_step,
         sections,
-        scope: None,
+        scope: scope.as_deref(),
     };
-    Series::new(&row).map(drop).map_err(report)
-}
-
-/// Fails if a series of this kind cannot have this scope.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn series_check_scope(kind: Option<Text<'_>>, scope: Option<Text<'_>>) -> Result<(), ErrorReport> {
-    let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
-    let scope = scope.as_ref().map(|scope| scope.read("scope")).transpose()?;
-    let scope = scope.ok_or(SeriesError::Missing { column: "scope" }).map_err(report)?;
-    Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(report)
+    Series::new(&row).map_err(report)?;
+    scope.map(drop).ok_or_else(|| report(SeriesError::Missing { column: "scope" }))
 }
 
 /// Fails if a series of this kind cannot be created, because other servers would also give numbers of the series.
@@ -320,66 +250,46 @@ fn series_refuse(
     Ok(())
 }
 
-/// Returns the properties of a series that decide whether a column can hold its numbers. Fails if the caller or the table's
-/// owner may not take numbers.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn series_to_attach(
-    series: Option<Text<'_>>,
-    owner: Option<pg_sys::Oid>,
-) -> Result<
-    TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
-    ErrorReport,
-> {
-    let cached = series::look_up(name(series.as_ref())?)?;
-    for role in owner.into_iter().chain([role::current()]) {
-        cached.check(Action::Take, role).map_err(report)?;
-    }
-    if cached.series.scope == Scope::Shard {
-        return Err(report(SeriesError::Distributed { series: cached.shown() }));
-    }
-    // The lock keeps other sessions from dropping or renaming the series before the trigger is committed.
-    cached.keep()?;
-    let Series { key_type, max_value, reset, .. } = &cached.series;
-    Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
-}
-
-/// Creates the trigger that fills a column. Runs with the rights of the extension's owner. The caller must have the rights
-/// of the table's owner.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn series_make_trigger(
-    series: Option<Text<'_>>,
+/// Makes a series fill a column where it is null in new rows, with the next number of the key in another column.
+#[pg_extern(
+    requires = ["search_path"],
+    sql = "CREATE FUNCTION snowflake_ids.series_attach(relation regclass, \"column\" name, series text, key_column name) RETURNS void
+LANGUAGE c SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET row_security = off
+AS 'MODULE_PATHNAME', 'series_attach_wrapper';"
+)]
+fn series_attach(
     relation: Option<pg_sys::Oid>,
-    column: Option<Text<'_>>,
-    key_column: Option<Text<'_>>,
+    column: Option<&CStr>,
+    series: Option<Text<'_>>,
+    key_column: Option<&CStr>,
 ) -> Result<(), ErrorReport> {
-    let name = name(series.as_ref())?;
-    let cached = series::look_up(name)?;
-    let (oid, table) =
-        relation.and_then(|oid| Some((oid, Relation::find(oid)?))).ok_or(CallError::NotOwnerOfTable)?;
-    let owner = table.owner();
-    if !role::has_privileges_of(owner) {
-        return Err(CallError::NotOwnerOfTable.into());
-    }
-    for role in [role::current(), owner] {
-        cached.check(Action::Take, role).map_err(report)?;
-    }
-    let arguments = [
-        TagText(series::checked(name).map_err(report)?).into(),
-        oid.into(),
-        handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
-        handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
-    ];
-    let sql = "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)";
-    cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(spi)
+    extension_keep()?;
+    let (Some(relation), Some(column), Some(key)) = (relation, column, key_column) else {
+        return Err(report(FillError::NullArgument));
+    };
+    column::attach(relation, &column.into(), name(series.as_ref())?, &key.into())
 }
 
-/// The longest possible name in Postgres, in bytes.
-const MAX_COLUMN_BYTES: usize = 63;
+/// Stops series from filling a column.
+#[pg_extern(
+    requires = ["search_path"],
+    sql = "CREATE FUNCTION snowflake_ids.series_detach(relation regclass, \"column\" name) RETURNS void
+LANGUAGE c SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS 'MODULE_PATHNAME', 'series_detach_wrapper';"
+)]
+fn series_detach(relation: Option<pg_sys::Oid>, column: Option<&CStr>) -> Result<(), ErrorReport> {
+    extension_keep()?;
+    column::detach(relation, column.map(TextOut::from))
+}
 
 /// Moves a series' counters to the shards of a distributed table. The table must belong to the caller.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
-    let own = ChangedSeries::checked(series.as_ref())?;
+#[pg_extern(
+    requires = ["search_path"],
+    sql = "CREATE FUNCTION snowflake_ids.series_distribute(series text, colocate_with regclass) RETURNS void
+LANGUAGE c SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'series_distribute_wrapper';"
+)]
+fn series_distribute(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
+    extension_keep()?;
+    let own = Changed::series(series.as_ref())?;
     let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
     let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
     let (beside, _) = table.ok_or(CallError::NotOwnerOfTable)?;

@@ -96,8 +96,7 @@ BEGIN
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
-        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
-    PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
+        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections, NEW.scope);
     IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
@@ -228,8 +227,7 @@ BEGIN
         sections := coalesce(sections, 16);
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
-        max_step, sections);
-    PERFORM snowflake_ids_internal.series_check_scope(kind, scope);
+        max_step, sections, scope);
     IF scope COLLATE "C" = 'shard' THEN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot create a series of scope "shard"',
@@ -249,7 +247,7 @@ BEGIN
     ON CONFLICT DO NOTHING;
     PERFORM snowflake_ids_internal.series_taken(name) WHERE NOT FOUND;
     PERFORM snowflake_ids_internal.series_make_sections(name) WHERE kind COLLATE "C" = 'monotonic';
-    PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
+    PERFORM snowflake_ids_internal.series_set_owner(s.name, s.id, owner) FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
@@ -279,7 +277,8 @@ BEGIN
     WHERE s.name = name COLLATE "C";
     -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
     UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C" AND new_name <> name COLLATE "C";
-    PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner) WHERE owner IS NOT NULL;
+    PERFORM snowflake_ids_internal.series_set_owner(s.name, s.id, owner) FROM snowflake_ids.series AS s
+    WHERE s.name = coalesce(new_name, name) COLLATE "C";
 EXCEPTION WHEN unique_violation THEN
     PERFORM snowflake_ids_internal.series_taken(new_name);
 END
@@ -324,299 +323,6 @@ BEGIN
     END IF;
 END
 $$;
-
-CREATE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
-    series_id bigint;
-BEGIN
-    IF new_owner = 0 THEN
-        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner must be a role.',
-            HINT = 'To let every role use the series, grant USAGE to public with snowflake_ids.series_grant.';
-    END IF;
-    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
-    UPDATE snowflake_ids.series_privilege AS p
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
-    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
-    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_add_privileges(series bigint, grantee oid, privileges text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges) VALUES ($1, $2, $3)
-    ON CONFLICT (series, grantee) DO UPDATE
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
-$$;
-
-/* Restricts a series to roles with privileges, and returns its id. Also deletes privileges of dropped roles. */
-CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    SELECT s.id, NOT s.restricted INTO series_id, was_open FROM snowflake_ids.series AS s
-    WHERE s.name = name COLLATE "C" FOR NO KEY UPDATE;
-    DELETE FROM snowflake_ids.series_privilege AS p
-    WHERE p.series = series_id AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
-    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.id = series_id AND was_open;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    grantee oid := snowflake_ids_internal.segment_grantee(role);
-    row record := snowflake_ids_internal.series_restrict(name);
-BEGIN
-    IF row.was_open AND grantee <> 0 THEN
-        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
-            DETAIL = 'Roles now need privileges to use it.',
-            HINT = 'To let every role use the series again, grant USAGE to public with snowflake_ids.series_grant.';
-    END IF;
-    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
-    series_id bigint;
-    restricted boolean;
-BEGIN
-    SELECT s.id, s.restricted INTO series_id, restricted FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    IF grantee_oid = 0 THEN
-        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
-    ELSIF NOT restricted THEN
-        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
-            DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
-            HINT = 'To restrict the series, revoke ALL from public with snowflake_ids.series_revoke.';
-    END IF;
-    UPDATE snowflake_ids.series_privilege AS p
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
-    WHERE p.series = series_id AND p.grantee = grantee_oid;
-    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
-END
-$$;
-
-/* Returns the trigger that fills a column from a series, or raises the series' counters; null if there is none. */
-CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT t.tgname FROM pg_trigger AS t
-    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
-        AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
-        AND position(decode('00', 'hex') IN t.tgargs)
-            = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
-    ORDER BY t.tgname LIMIT 1
-$$;
-
-/* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
-   the caller's rights. No other role may create triggers with series_fill, because series_fill takes numbers with the rights
-   of the table's owner. A role with TRIGGER on the table would gain those rights. */
-CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    -- Long names may differ only at their end, so a hash replaces a long name.
-    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
-BEGIN
-    IF snowflake_ids_internal.is_distributed(relation) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach distributed table %s to a series', relation),
-            DETAIL = 'Citus does not support triggers on distributed tables.',
-            HINT = format('First distribute the series with snowflake_ids.series_distribute. Then call series_nextval in the INSERT, '
-                'or set a default that reads the key from a setting: series_nextval(%L, current_setting(...)).', left(series, 128));
-    END IF;
-    -- Creating a trigger evaluates the expressions of partition keys with the rights of this function. The locks keep other
-    -- sessions from adding partitions meanwhile.
-    PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
-    IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
-            WHERE p.partexprs IS NOT NULL) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
-            DETAIL = 'The partition key may call functions of the table''s owner.',
-            HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
-    END IF;
-    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
-        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
-        trigger_name, relation, column_name, series, column_name, key_column);
-    -- Triggers run in the order of their names. This trigger must run last, because other triggers may change the row's key or
-    -- skip the row. Then the counter of the original key must not move.
-    IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
-            WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
-                AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
-        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NOT NULL)
-            EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
-            '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
-            relation, column_name, series, column_name, key_column);
-    END IF;
-    -- Another table may have the table's name by now.
-    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
-        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
-SET row_security = off AS $$
-#variable_conflict use_variable
-DECLARE
-    column_name  name := "column";
-    table_name   text := relation::text;
-    of_table     pg_class;
-    of_column    pg_attribute;
-    of_key       pg_attribute;
-    terms        record;
-    column_type  oid;
-    key_name     text;
-    is_counted   boolean;
-    member       record;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
-        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'The transaction''s snapshot may lack the newest rows.',
-            HINT = 'Use a transaction of isolation level read committed.';
-    END IF;
-    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
-        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'Only columns of ordinary and partitioned tables can be attached.';
-    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
-    END IF;
-    -- The lock keeps other sessions from inserting rows and from renaming the table.
-    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
-    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
-        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
-    END IF;
-    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
-
-    SELECT * INTO of_column FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    SELECT * INTO of_key FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF of_column.attnum IS NULL OR of_key.attnum IS NULL THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist',
-            CASE WHEN of_column.attnum IS NULL THEN column_name ELSE key_column END, relation);
-    END IF;
-    column_type := of_column.atttypid;
-    key_name := format_type(snowflake_ids_internal.base_type(of_key.atttypid), NULL);
-    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
-                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
-            DETAIL = 'The server fills it by itself.',
-            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
-                ELSE format('First drop the identity: ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY;', relation, quote_ident(column_name)) END;
-    ELSIF of_key.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
-            DETAIL = 'The server computes its values after the trigger has run.',
-            HINT = 'Choose a plain column.';
-    ELSIF of_column.atthasdef THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'The trigger fills only nulls, and the default would fill the column before the trigger runs.',
-            HINT = format('First drop the default: ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT;', relation, quote_ident(column_name));
-    ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name another column as the key. Each value of the key column has numbers of its own.';
-    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
-            DETAIL = 'A series fills columns of type bigint, integer or smallint with the number, and columns of type text or varchar with the formatted number.';
-    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
-            DETAIL = format('Its max_value is %s.', terms.max_value),
-            HINT = 'Lower max_value with snowflake_ids.series_alter, or change the column to bigint.';
-    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
-            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
-            HINT = 'Choose another column, or a series whose keys are of this type.';
-    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
-            DETAIL = 'The trigger would move rows to another partition.';
-    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
-            HINT = 'Detach the column first with snowflake_ids.series_detach.';
-    END IF;
-
-    -- Raises the counters above the column's numbers. This is impossible for texts, and for numbers that restart each period,
-    -- because they do not show their period. Each table is read separately, because policies and indexes contain code of the
-    -- table's owner. Such code must not run or be planned with another role's rights.
-    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
-    FOR member IN
-        WITH RECURSIVE below (oid) AS (
-            SELECT relation::oid
-            UNION
-            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
-        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
-    LOOP
-        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
-                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
-                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
-                key_column, column_name)
-            USING series;
-        ELSIF snowflake_ids_internal.as_owner(member.name,
-                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
-            CONTINUE;
-        ELSIF is_counted THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series must continue above these numbers, and only the owner of the table may read them.',
-                HINT = format('Grant UPDATE on the series to role %s, which owns the table. Then that role can call snowflake_ids.series_attach.',
-                              quote_ident(pg_get_userbyid(member.relowner)));
-        ELSE
-            RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
-                DETAIL = 'The highest number cannot be determined if numbers restart or are stored as text.',
-                HINT = 'Set each key with snowflake_ids.series_set before you insert rows.';
-            EXIT;
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column where it is null in new rows, with the next number of the key in another column';
-
-CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-DECLARE
-    trigger_name name;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
-    IF trigger_name IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'No trigger of snowflake_ids fills the column.',
-            HINT = 'If the column was renamed, give the name that it had when it was attached.';
-    END IF;
-    WHILE trigger_name IS NOT NULL LOOP
-        EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
-        trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
 /* Distributed series. Each distributed series has its own table of counters. The counter of a key is on the Citus shard that
    has the key's rows. Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
@@ -751,15 +457,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids.series_distribute(series text, colocate_with regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.series_make_shards(series, colocate_with);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_distribute IS
-    'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 
 /* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS

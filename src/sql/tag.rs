@@ -1,73 +1,18 @@
 //! Functions that change a tag. Every role may call these functions. Each function checks the caller's rights, and then
 //! calls the function of the same name in schema `snowflake_ids_internal`, with the rights of the tables' owner.
 
-use crate::pg::catalog::Source;
-use crate::pg::report::{report, spi};
-use crate::pg::tag_text::{self, TagArg, TagText};
+use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::{Text, handed_on};
 use crate::pg::tuple::NoRow;
-use crate::pg::{role, statement};
-use crate::sql::error::CallError;
+use crate::sql::rights::{Changed, listed};
 use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
 use crate::tag::{privilege, slot};
 use pgrx::AnyNumeric;
-use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::privilege::{Action, Privileges};
-
-struct ChangedTag {
-    source: Source,
-    tag: Tag,
-}
-
-impl ChangedTag {
-    fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
-        let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
-        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-        privilege::check(&tag, action, role::current(), None)?;
-        Ok(Self { source, tag })
-    }
-
-    /// Runs a statement whose first argument is the tag.
-    fn run<'a>(
-        &self,
-        sql: &str,
-        others: impl IntoIterator<Item = DatumWithOid<'a>>,
-    ) -> Result<(), ErrorReport> {
-        self.changed(sql, others, |_| Ok(())).map(drop)
-    }
-
-    /// Runs a statement whose first argument is the tag, and reads its first row.
-    fn changed<'a, T>(
-        &self,
-        sql: &str,
-        others: impl IntoIterator<Item = DatumWithOid<'a>>,
-        read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
-    ) -> Result<Option<T>, ErrorReport> {
-        let arguments: Vec<_> = [TagText(self.tag).into()].into_iter().chain(others).collect();
-        self.source.as_owner(|| statement::changed(sql, &arguments, read)).map_err(spi)
-    }
-}
-
-/// Parses a list of privileges.
-pub fn listed(privileges: Option<Text<'_>>) -> Result<Privileges, ErrorReport> {
-    let list = privileges.ok_or(CallError::NoPrivileges)?;
-    Privileges::parse(&list.read("privileges")?).map_err(report)
-}
-
-/// Returns the arguments of a grant or a revoke: the role, and the privileges in the stored form.
-pub fn granted<'a>(
-    role: Option<Text<'a>>,
-    privileges: Option<Text<'_>>,
-) -> Result<[DatumWithOid<'a>; 2], ErrorReport> {
-    let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-    Ok([role, listed(privileges)?.to_string().into()])
-}
 
 /// Changes a segment tag; null arguments change nothing.
 #[allow(clippy::too_many_arguments, reason = "what a tag has")]
@@ -94,12 +39,12 @@ fn segment_alter(
     ];
     let sql = "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name),
             snowflake_ids_internal.segment_adopted($1)";
-    ChangedTag::checked(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
+    Changed::tag(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
 }
 
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-    ChangedTag::checked(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
+    Changed::tag(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
 }
 
 /// Moves a segment tag, like setval: the next id is the first id above the value.
@@ -111,44 +56,24 @@ fn segment_set(
 ) -> Result<(), ErrorReport> {
     let sql =
         "SELECT snowflake_ids_internal.segment_set($1, $2, $3), snowflake_ids_internal.segment_adopted($1)";
-    ChangedTag::checked(tag, Action::Move)?.run(sql, [value.into(), force.into()])
+    Changed::tag(tag, Action::Move)?.run(sql, [value.into(), force.into()])
 }
 
 /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
     let sql = "SELECT snowflake_ids_internal.segment_raise($1, $2)";
-    let own = ChangedTag::checked(tag, Action::Move)?;
-    own.changed(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
+    let own = Changed::tag(tag, Action::Move)?;
+    own.first(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
 }
 
 /// Discards the ids of a segment tag that this server has reserved but not handed out. These ids become a gap. The next
 /// call for an id reserves new ids.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-    let own = ChangedTag::checked(tag, Action::Move)?;
-    slot::discard(own.source, &own.tag);
+    let own = Changed::tag(tag, Action::Move)?;
+    slot::discard(own.source, &own.object.name());
     Ok(())
-}
-
-#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
-fn segment_grant(
-    tag: Option<TagArg<'_>>,
-    role: Option<Text<'_>>,
-    privileges: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)";
-    ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
-}
-
-#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
-fn segment_revoke(
-    tag: Option<TagArg<'_>>,
-    role: Option<Text<'_>>,
-    privileges: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)";
-    ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
 }
 
 /// Returns whether the current role has at least one of these privileges on a segment tag.
@@ -181,36 +106,3 @@ fn segment_privileges_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
     }
     Ok(None)
 }
-
-extension_sql!(
-    "
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; a null argument changes nothing';
-COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
-COMMENT ON FUNCTION snowflake_ids.segment_set IS
-    'moves a segment tag, like setval: the next id is the first above the value';
-COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'makes the next ids of a segment tag greater than a value; returns the highest id that counts as issued';
-COMMENT ON FUNCTION snowflake_ids.segment_discard IS
-    'discards the ids of a segment tag that this server has reserved and not handed out';
-COMMENT ON FUNCTION snowflake_ids.segment_grant IS
-    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
-    'true if the current role has at least one of the given privileges on a segment tag';
-",
-    name = "tags",
-    requires = [
-        segment_alter,
-        segment_drop,
-        segment_set,
-        segment_raise,
-        segment_discard,
-        segment_grant,
-        segment_revoke,
-        has_segment_privilege,
-        segment_privileges,
-        segment_privileges_changed,
-        "status_view"
-    ]
-);

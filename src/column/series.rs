@@ -82,11 +82,8 @@ static CREATE: Statement = Statement::new(
         $5 || CASE WHEN octet_length($5 || $2) < 64 THEN $2 ELSE md5($2) END, $1::regclass, $2, $6, $4, $3)",
 );
 
-static DROP: Statement = Statement::new(concat!(
-    "SELECT format('DROP TRIGGER %I ON %s', t.tgname, $1::regclass) ",
-    triggers!(),
-    " ORDER BY t.tgname"
-));
+static DROP: Statement =
+    Statement::new(concat!("SELECT format('DROP TRIGGER %I ON %s', t.tgname, $1::regclass) ", triggers!()));
 
 /// Makes a series fill a column, with the numbers of the key in another column.
 pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> Result<(), ErrorReport> {
@@ -116,7 +113,7 @@ pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> 
     let (names, role) = (names.each_ref().map(String::as_str), role::current().to_u32());
     let steps = table.judge(names, (&cached.series, &shown), role).map_err(report)?;
 
-    let name = TagText(series::checked(series).map_err(report)?);
+    let (name, key_type) = (TagText(series::checked(series).map_err(report)?), cached.series.key_type.name());
     let create = |prefix: &'static str, is: &'static str| {
         let [table, column, key] = arguments(relation);
         CREATE.execute(&[table, column, key, name.into(), prefix.into(), is.into()]).map(drop).map_err(spi)
@@ -125,19 +122,19 @@ pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> 
     for step in steps {
         match step {
             FillStep::RaiseAbove(member) => {
-                let ([table, column, key], key_type) =
-                    (arguments(member.into()), cached.series.key_type.name());
+                let [table, column, key] = arguments(member.into());
                 RAISE.execute(&[table, column, key, name.into(), key_type.into()]).map_err(spi)?;
             }
             FillStep::Look(members) => {
-                let has_numbers = |member: u32| HAS_NUMBERS.value::<bool>(&arguments(member.into())[..2]);
                 for (member, said) in members {
-                    if has_numbers(member).map_err(spi)? == Some(true) {
-                        if said.kind() == Kind::Notice {
+                    let [table, column, _] = arguments(member.into());
+                    match HAS_NUMBERS.value::<bool>(&[table, column]).map_err(spi)? {
+                        Some(true) if said.kind() != Kind::Notice => return Err(report(said)),
+                        Some(true) => {
                             tell(said);
                             break;
                         }
-                        return Err(report(said));
+                        _ => {}
                     }
                 }
             }

@@ -15,7 +15,7 @@ use crate::tag::privilege;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiError, SpiHeapTupleData, quote_literal};
+use pgrx::spi::quote_literal;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::series::{MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError};
 use snowflake_ids_core::tag::definition::MAX_NAME_BYTES;
@@ -68,22 +68,12 @@ impl Changed {
         sql: &str,
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
-        self.first(sql, others, |_| Ok(())).map(drop)
-    }
-
-    /// Does the same as [`Self::run`], and reads the first row.
-    pub fn first<'a, T>(
-        &self,
-        sql: &str,
-        others: impl IntoIterator<Item = DatumWithOid<'a>>,
-        read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
-    ) -> Result<Option<T>, ErrorReport> {
         let arguments: Vec<_> = [TagText(self.object.name()).into()].into_iter().chain(others).collect();
-        self.change(|| statement::changed(sql, &arguments, read).map_err(spi))
+        self.change(|| statement::changed(sql, &arguments, |_| Ok(())).map(drop).map_err(spi))
     }
 
     /// Runs `work` with the rights of the tables' owner. Passes the change of a distributed series on to all nodes.
-    fn change<T>(&self, work: impl FnOnce() -> Result<T, ErrorReport>) -> Result<T, ErrorReport> {
+    pub fn change<T>(&self, work: impl FnOnce() -> Result<T, ErrorReport>) -> Result<T, ErrorReport> {
         self.source.as_owner(|| match self.object {
             Object::Series(_, id) if self.is_distributed => {
                 CHECK_COORDINATOR.run(&[]).map_err(spi)?;
@@ -149,9 +139,6 @@ pub enum RightsError {
         hint = "To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards."
     )]
     OtherNodes(String),
-    #[error("snowflake_ids could not run its SQL: {0}")]
-    #[explain(Internal)]
-    Spi(#[from] SpiError),
 }
 
 reported!(RightsError);
@@ -170,11 +157,11 @@ static GRANTEE: Statement =
     Statement::new("SELECT r.oid::bigint FROM pg_roles AS r WHERE r.rolname = $1::name COLLATE \"C\"");
 
 /// Returns the OID of a role; 0 for PUBLIC, which cannot be a role's name.
-fn grantee(role: Option<&TextOut>) -> Result<i64, RightsError> {
-    let role = role.ok_or(RightsError::NullRole)?;
-    let found = GRANTEE.value::<i64>(&[role.clone().into()])?;
+fn grantee(role: Option<&Text<'_>>) -> Result<i64, ErrorReport> {
+    let role = TextOut::of_bytes(role.ok_or(RightsError::NullRole)?.bytes(MAX_NAME_BYTES, "role")?);
+    let found = GRANTEE.value::<i64>(&[role.clone().into()]).map_err(spi)?;
     let public = role.as_bytes().eq_ignore_ascii_case(b"public").then_some(0);
-    found.or(public).ok_or_else(|| RightsError::NoRole(role.to_utf8_lossy()))
+    Ok(found.or(public).ok_or_else(|| RightsError::NoRole(role.to_utf8_lossy()))?)
 }
 
 impl Object {
@@ -186,20 +173,20 @@ impl Object {
 
     /// Runs a statement with `{table}` for the table of rights, `{key}` for its key, and the value of the key as `$1`. Returns
     /// whether the first row is true.
-    fn run<const N: usize>(self, sql: &str, rest: [DatumWithOid<'_>; N]) -> Result<bool, SpiError> {
+    fn run<const N: usize>(self, sql: &str, rest: [DatumWithOid<'_>; N]) -> Result<bool, ErrorReport> {
         let (table, column, key) = match self {
             Self::Tag(tag) => ("snowflake_ids.segment_privilege", "tag", TagText(tag).into()),
             Self::Series(_, id) => ("snowflake_ids.series_privilege", "series", id.into()),
         };
         let arguments: Vec<_> = [key].into_iter().chain(rest).collect();
         let sql = sql.replace("{table}", table).replace("{key}", column);
-        let found = statement::changed(&sql, &arguments, |row| row.get::<bool>(1))?;
+        let found = statement::changed(&sql, &arguments, |row| row.get::<bool>(1)).map_err(spi)?;
         Ok(found.flatten() == Some(true))
     }
 
     /// Restricts the tag or series to roles with privileges, and deletes privileges of dropped roles. Returns whether every role
     /// could use it before.
-    fn restrict(self) -> Result<bool, RightsError> {
+    fn restrict(self) -> Result<bool, ErrorReport> {
         let (lock, restrict) = match self {
             Self::Tag(_) => (
                 "SELECT true FROM snowflake_ids.segment AS s WHERE s.tag = $1 FOR KEY SHARE",
@@ -211,7 +198,7 @@ impl Object {
             ),
         };
         if let (Self::Tag(tag), false) = (self, self.run(lock, [])?) {
-            UNKNOWN.run(&[TagText(tag).into()])?;
+            UNKNOWN.run(&[TagText(tag).into()]).map_err(spi)?;
         }
         self.run(
             "DELETE FROM {table} AS p WHERE p.{key} = $1 AND p.grantee <> 0
@@ -219,13 +206,15 @@ impl Object {
             [],
         )?;
         let was_open = self.run(restrict, [])?;
-        if let (Self::Tag(tag), Some(true)) = (self, HAS_WORKERS.value::<bool>(&[])?) {
+        if let Self::Tag(tag) = self
+            && HAS_WORKERS.value::<bool>(&[]).map_err(spi)? == Some(true)
+        {
             tell(RightsError::OtherNodes(TagText(tag).shown()));
         }
         Ok(was_open)
     }
 
-    fn is_open(self) -> Result<bool, SpiError> {
+    fn is_open(self) -> Result<bool, ErrorReport> {
         let sql = match self {
             Self::Tag(_) => {
                 "SELECT NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = $1)"
@@ -235,24 +224,22 @@ impl Object {
         self.run(sql, [])
     }
 
-    fn add(self, grantee: i64, privileges: Privileges) -> Result<(), RightsError> {
+    fn add(self, grantee: i64, privileges: Privileges) -> Result<(), ErrorReport> {
         let sql = "INSERT INTO {table} AS p ({key}, grantee, privileges) VALUES ($1, $2::oid, $3)
             ON CONFLICT ({key}, grantee) DO UPDATE
             SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')";
-        self.run(sql, [grantee.into(), privileges.to_string().into()])?;
-        Ok(())
+        self.run(sql, [grantee.into(), privileges.to_string().into()]).map(drop)
     }
 
     /// Removes privileges from a role, or from all roles.
-    fn remove(self, grantee: Option<i64>, privileges: Privileges) -> Result<(), RightsError> {
+    fn remove(self, grantee: Option<i64>, privileges: Privileges) -> Result<(), ErrorReport> {
         let sql = "UPDATE {table} AS p SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
             WHERE p.{key} = $1 AND ($2 IS NULL OR p.grantee = $2::oid)";
         self.run(sql, [grantee.into(), privileges.to_string().into()])?;
-        self.run("DELETE FROM {table} AS p WHERE p.{key} = $1 AND p.privileges = ''", [])?;
-        Ok(())
+        self.run("DELETE FROM {table} AS p WHERE p.{key} = $1 AND p.privileges = ''", []).map(drop)
     }
 
-    fn grant(self, role: Option<&TextOut>, privileges: Privileges) -> Result<(), RightsError> {
+    fn grant(self, role: Option<&Text<'_>>, privileges: Privileges) -> Result<(), ErrorReport> {
         let grantee = grantee(role)?;
         if self.restrict()? && grantee != 0 {
             tell(RightsError::NoLongerOpen(self));
@@ -260,7 +247,7 @@ impl Object {
         self.add(grantee, privileges)
     }
 
-    fn revoke(self, role: Option<&TextOut>, privileges: Privileges) -> Result<(), RightsError> {
+    fn revoke(self, role: Option<&Text<'_>>, privileges: Privileges) -> Result<(), ErrorReport> {
         let grantee = grantee(role)?;
         if grantee == 0 {
             self.restrict()?;
@@ -271,18 +258,14 @@ impl Object {
     }
 
     fn set_owner(self, owner: &Text<'_>) -> Result<(), ErrorReport> {
-        let owner = grantee(Some(&read(owner)?))?;
+        let owner = grantee(Some(owner))?;
         if owner == 0 {
             return Err(RightsError::OwnedByPublic(self).into());
         }
         self.restrict()?;
         self.remove(None, Privilege::Owner.into())?;
-        Ok(self.add(owner, Privilege::Owner.into())?)
+        self.add(owner, Privilege::Owner.into())
     }
-}
-
-fn read(role: &Text<'_>) -> Result<TextOut, ErrorReport> {
-    Ok(TextOut::of_bytes(role.bytes(MAX_NAME_BYTES, "role")?))
 }
 
 /// Defines a function that changes the rights of a role on a tag or a series.
@@ -295,8 +278,8 @@ macro_rules! changes {
             privileges: Option<Text<'_>>,
         ) -> Result<(), ErrorReport> {
             let changed = $changed?;
-            let (role, privileges) = (role.as_ref().map(read).transpose()?, listed(privileges)?);
-            changed.change(|| Ok($change(changed.object, role.as_ref(), privileges)?))
+            let privileges = listed(privileges)?;
+            changed.change(|| $change(changed.object, role.as_ref(), privileges))
         }
     };
 }
@@ -309,7 +292,7 @@ changes!(series_revoke(series) = Changed::series(series.as_ref()), Object::revok
 /// Returns the OID of a role; 0 for PUBLIC.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn segment_grantee(role: Option<Text<'_>>) -> Result<i64, ErrorReport> {
-    Ok(grantee(role.as_ref().map(read).transpose()?.as_ref())?)
+    grantee(role.as_ref())
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]

@@ -1,7 +1,9 @@
 //! Functions that change a tag. Every role may call these functions. Each function checks the caller's rights, and then
 //! calls the function of the same name in schema `snowflake_ids_internal`, with the rights of the tables' owner.
 
-use crate::pg::tag_text::{self, TagArg};
+use crate::pg::report::spi;
+use crate::pg::statement::Statement;
+use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
 use crate::pg::tuple::NoRow;
 use crate::sql::rights::{Changed, listed};
@@ -62,10 +64,11 @@ fn segment_set(
 /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.segment_raise($1, $2)";
     let own = Changed::tag(tag, Action::Move)?;
-    own.first(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
+    own.change(|| RAISE.value(&[TagText(own.object.name()).into(), value.into()]).map_err(spi))
 }
+
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
 
 /// Discards the ids of a segment tag that this server has reserved but not handed out. These ids become a gap. The next
 /// call for an id reserves new ids.

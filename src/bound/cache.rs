@@ -8,15 +8,13 @@
 //! correct, because the extension's function decides for each sequence. The function treats a sequence that does not stand at
 //! its end (its maximum) as not bound. For a sequence at its end, the function waits until it can read the table.
 
-use super::error::SequenceError;
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::{self, Identities, Targets};
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::report;
 use crate::pg::sequence::{self, SequenceUse};
-use crate::pg::{relcache, role, server, transaction};
+use crate::pg::{relcache, role, server, snapshot, transaction};
 use crate::shared::bindings;
 use crate::store::bound::{self as store, Binding, Bound};
 use crate::store::tables::SEQUENCE_BINDING;
@@ -331,15 +329,18 @@ fn learn() -> AnyBound {
     // The count is read before the table. If a change is committed in between, the stored count is already outdated, which
     // causes another look-up.
     let committed = bindings::CHANGES.get().map(bindings::Changes::count);
+    // COMMIT PREPARED counts nothing. What is prepared later counts after this read.
+    let is_prepared = snapshot::is_any_prepared();
     let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
         Ok(false) => AnyBound::None,
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
-    // A change of this transaction may be rolled back, and a standby counts no changes. In either case, the result must not
-    // be used while the table is locked.
-    let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
+    // A change of this transaction may be rolled back, and a standby counts no changes. In these cases, too, the result must
+    // not be used while the table is locked.
+    let is_own = OWN.get() != OwnChange::Nothing;
+    let changes = committed.filter(|_| !is_prepared && !is_own && !server::in_recovery());
     learned(forgotten, Some(CachedSequences::of(table, changes, any)))
 }
 
@@ -402,23 +403,11 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Refuses PREPARE TRANSACTION, because COMMIT PREPARED would not count the changes.
-pub fn refuse_to_prepare() {
-    if OWN.get() == OwnChange::Changed {
-        SEQUENCE_BINDING.refuse_to_prepare(report(SequenceError::Prepared));
-    }
-}
-
-/// Counts the transaction's changes. Called after the commit, while the transaction still holds its locks.
-pub fn committed() {
-    if OWN.get() != OwnChange::Nothing
+/// Counts the transaction's changes. Called after a commit, a rollback, and PREPARE TRANSACTION, while the locks are still held.
+pub fn ended() {
+    if OWN.replace(OwnChange::Nothing) != OwnChange::Nothing
         && let Some(changes) = bindings::CHANGES.get()
     {
         changes.add();
     }
-    ended();
-}
-
-pub fn ended() {
-    OWN.set(OwnChange::Nothing);
 }

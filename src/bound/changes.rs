@@ -40,11 +40,8 @@ static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static AT_COMMIT: Hooks = Hooks {
     before_commit: at_commit,
-    before_prepare: || {
-        cache::refuse_to_prepare();
-        at_commit();
-    },
-    committed: cache::committed,
+    before_prepare: at_commit,
+    committed: cache::ended,
     ended: || {
         DROPS.set(false);
         UNTAGGED.take();

@@ -6,7 +6,6 @@ use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::bound::BoundSequenceError;
-use snowflake_ids_core::error::END_IT_WITH_COMMIT;
 use snowflake_ids_core::session::SessionError;
 
 /// The reason why a bound sequence gave no number or was not moved. The fields name sequences as the server does.
@@ -69,9 +68,6 @@ pub enum SequenceError {
         hint = "Call setval() in a separate SELECT, or in a PL/pgSQL function."
     )]
     Unreached,
-    #[error("cannot PREPARE a transaction that has bound or unbound sequences")]
-    #[explain(Unsupported, hint = "{END_IT_WITH_COMMIT}")]
-    Prepared,
     /// SPI failed without an SQL error.
     #[error("could not execute an internal query of snowflake_ids: {0}")]
     #[explain(Internal)]

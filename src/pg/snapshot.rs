@@ -1,5 +1,6 @@
 //! The snapshot of the current statement, and the transactions of all processes.
 
+use super::server;
 use pgrx::pg_sys;
 use snowflake_ids_core::generator::safe_position::SnapshotXids;
 
@@ -64,23 +65,30 @@ pub fn runs_in_process(xid: u64) -> bool {
 
 /// Returns whether a transaction is prepared, in a database other than `database`.
 pub fn is_prepared_elsewhere(xid: u64, database: u32) -> bool {
+    let (xid, own): (pg_sys::TransactionId, _) = (low_half(xid).into(), pg_sys::Oid::from(database));
+    is_prepared(|prepared, of| prepared == xid && of != own && of != pg_sys::InvalidOid)
+}
+
+/// Returns whether a transaction of this database is prepared.
+pub fn is_any_prepared() -> bool {
+    is_prepared(|_, of| of == pg_sys::Oid::from(server::database()))
+}
+
+/// Returns whether a transaction with such an xid and database is prepared.
+fn is_prepared(is_it: impl Fn(pg_sys::TransactionId, pg_sys::Oid) -> bool) -> bool {
     /// The index of `ProcArrayLock` among the server's main locks, in Postgres 14 to 19.
     const PROC_ARRAY_LOCK: usize = 4;
-    let (xid, own): (pg_sys::TransactionId, _) = (low_half(xid).into(), pg_sys::Oid::from(database));
     // SAFETY: the lock and the arrays live as long as the server. While the lock is held, no prepared transaction begins or
-    // ends, and the entries of prepared transactions stay the same. An entry that is free or being filled may have the xid, so
-    // the xid must also be among those that run.
+    // ends, and the entries of prepared transactions stay the same. An entry that is free or being filled may have an xid, which
+    // must also be among those that run.
     unsafe {
         let lock = &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock;
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
-        let runs = |index| *(*pg_sys::ProcGlobal).xids.add(index) == xid;
         let found = (0..usize::try_from(pg_sys::max_prepared_xacts).unwrap_or(0)).any(|number| {
             let entry = pg_sys::PreparedXactProcs.add(number);
-            let of = (*entry).databaseId;
-            (*entry).xid == xid
-                && usize::try_from((*entry).pgxactoff).is_ok_and(runs)
-                && of != own
-                && of != pg_sys::InvalidOid
+            let xid = (*entry).xid;
+            let runs = |index| *(*pg_sys::ProcGlobal).xids.add(index) == xid;
+            usize::try_from((*entry).pgxactoff).is_ok_and(runs) && is_it(xid, (*entry).databaseId)
         });
         pg_sys::LWLockRelease(lock);
         found

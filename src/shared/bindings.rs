@@ -20,12 +20,12 @@ impl Changes {
         &self.0[server::database() as usize % COUNTERS]
     }
 
-    /// Returns the number of committed changes to this database's bindings since server start.
+    /// Returns the number of changes to this database's bindings since server start.
     pub fn count(&self) -> u64 {
         self.of_database().load(Ordering::Acquire)
     }
 
-    /// Counts a committed change. The caller still holds the locks of its transaction.
+    /// Counts a change that was committed, prepared or rolled back. The caller still holds the locks of its transaction.
     pub fn add(&self) {
         self.of_database().fetch_add(1, Ordering::AcqRel);
     }

@@ -178,32 +178,44 @@ fn a_drop_commits_beside_a_lock(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-fn a_transaction_that_binds_is_not_prepared(server: &mut Server) -> Result<()> {
-    let mut client = session(server)?;
-    for change in
-        ["select snowflake_ids.bind_sequence('plain')", "select snowflake_ids.unbind_sequence('numbers')"]
-    {
-        client.run(&format!("begin; {change}"))?;
-        client.fails("prepare transaction 'p'", &SqlState::FEATURE_NOT_SUPPORTED)?;
+/// Bindings are known to sessions that read them before PREPARE TRANSACTION, and between it and COMMIT PREPARED.
+fn what_was_prepared_is_followed(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
+    client.run("create sequence first; create sequence beside")?;
+    let mut sessions = vec![server.connect("postgres")?, server.connect("postgres")?];
+    sessions[0].run("select nextval('beside')")?;
+    client.run("begin; select snowflake_ids.bind_sequence('first'); prepare transaction 'p'")?;
+    sessions[1].run("select nextval('beside')")?;
+    client.run("commit prepared 'p'")?;
+    sessions.push(client);
+    let mut locker = lock(server)?;
+    for session in &mut sessions {
+        refused(session, "select nextval('first')")?;
     }
-    // A new column binds its sequence.
+    locker.run("rollback")?;
+    for end in ["rollback", "commit"] {
+        for session in &mut sessions {
+            ensure!(session.one::<i64>("select nextval('first')")? > i64::from(u32::MAX));
+        }
+        let change = "begin; select snowflake_ids.unbind_sequence('first'); prepare transaction 'p'";
+        sessions[0].run(change)?;
+        sessions[0].run(&format!("{end} prepared 'p'"))?;
+    }
     for kind in ["bound", "snowflake", "segment"] {
-        client.run(&format!(
-            "begin; set local snowflake_ids.new_columns = {kind}; create table made (id bigserial)"
+        sessions[0].run(&format!(
+            "begin; set local snowflake_ids.new_columns = {kind}; create table made (id bigserial);
+             insert into made default values; prepare transaction 'p'"
         ))?;
-        client.fails("prepare transaction 'p'", &SqlState::FEATURE_NOT_SUPPORTED)?;
+        sessions[0].run("commit prepared 'p'")?;
+        for session in &mut sessions {
+            let insert = "insert into made default values returning id = currval('made_id_seq')";
+            ensure!(session.one::<bool>(insert)?, "{kind}");
+        }
+        ensure!(sessions[1].one::<i64>("select count(distinct id) from made")? == 4, "{kind}");
+        sessions[0].run("begin; drop table made; prepare transaction 'p'")?;
+        sessions[0].run("commit prepared 'p'")?;
     }
-    client.run("begin; insert into items (note) values ('x'); prepare transaction 'p'")?;
-    client.run("commit prepared 'p'")?;
-    // No other session remembers rows of a new table.
-    let mut beside = server.connect("postgres")?;
-    client.run("drop extension snowflake_ids cascade")?;
-    beside.run("select nextval('plain')")?;
-    client.run(
-        "begin; create extension snowflake_ids; select snowflake_ids.bind_sequence('plain'); prepare transaction 'p'",
-    )?;
-    client.run("commit prepared 'p'")?;
-    ensure!(beside.one::<i64>("select nextval('plain')")? > i64::from(u32::MAX));
+    ensure!(sessions[0].one::<i64>("select count(*) from snowflake_ids.segment")? == 0);
     Ok(())
 }
 
@@ -266,7 +278,7 @@ fn a_lock_changes_no_answer() -> Result<()> {
         what_was_rolled_back_does_not_serve,
         a_restart_beside_a_lock_is_followed,
         a_drop_commits_beside_a_lock,
-        a_transaction_that_binds_is_not_prepared,
+        what_was_prepared_is_followed,
         vacuum_full_changes_no_answer,
         no_predicate_lock_is_taken
     ])

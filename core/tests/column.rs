@@ -703,6 +703,7 @@ fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
     assert_eq!(of(Altered::Added, true), (false, true, false), "after DROP IDENTITY it is a new identity");
     assert_eq!(of(Altered::Set, false), (false, false, false));
     assert_eq!(meaning(Altered::Default, false), None);
+    assert_eq!(of(Altered::InheritedDefault, false), (false, true, false), "as pg_dump --clean writes it");
     assert_eq!(of(Altered::Default, true), (false, true, false), "after DROP IDENTITY it is a plain column");
 }
 

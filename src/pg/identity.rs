@@ -11,7 +11,7 @@ use snowflake_ids_core::column::change::{Altered, SequenceChange, meaning};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Base;
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
 
 /// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
@@ -82,12 +82,24 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
         let table = pg_sys::AlterTableLookupRelation(alter, level);
         let mut former = Vec::new();
         for (place, command) in commands.iter_ptr().enumerate() {
-            let Some(altered) = altered((*command).subtype) else { continue };
+            let Some(mut altered) = altered((*command).subtype).filter(|_| table != pg_sys::InvalidOid)
+            else {
+                continue;
+            };
             let number = pg_sys::get_attnum(table, (*command).name);
-            if table != pg_sys::InvalidOid
-                && let Some(sequence) = (watch.sequence_of)(table, number)
-            {
+            if altered == Altered::Default && (*command).def.is_null() && is_only_inherited(table, number) {
+                altered = Altered::InheritedDefault;
+            }
+            if let Some(sequence) = (watch.sequence_of)(table, number) {
                 former.push((place, altered, number, sequence));
+            }
+            // The server changes the defaults of children, too.
+            let changes = matches!(altered, Altered::Default | Altered::InheritedDefault);
+            if changes
+                && (*(*alter).relation).inh
+                && let Some((child, _)) = below(table, (*command).name, watch).iter().find(|(_, own)| *own)
+            {
+                refuse((*command).name, pg_sys::get_rel_name(*child));
             }
         }
         if former.is_empty() {
@@ -106,9 +118,7 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
                 continue;
             };
             let Some(meaning) = meaning(*altered, dropped.contains(of)) else {
-                let name = |name| CStr::from_ptr(name).to_string_lossy().into_owned();
-                let (attribute, table) = (name((*command).name), name((*(*alter).relation).relname));
-                raise(report(ColumnError::IsIdentity { attribute, table }));
+                refuse((*command).name, (*(*alter).relation).relname);
             };
             if meaning.drops {
                 drop_sequence(*of);
@@ -116,7 +126,14 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
                 let drops: *mut pg_sys::AlterTableCmd = pg_sys::copyObjectImpl(command.cast()).cast();
                 (*drops).subtype = pg_sys::AlterTableType::AT_ColumnDefault;
                 (*drops).def = null_mut();
-                new.push(drops);
+                let below = below(table, (*command).name, watch);
+                if below.iter().any(|(_, own)| *own) {
+                    // A child that was an identity by itself stays one.
+                    let others = below.iter().filter(|(_, own)| !*own).map(|(child, _)| *child);
+                    [table].into_iter().chain(others).for_each(|member| alter_alone(member, drops));
+                } else {
+                    new.push(drops);
+                }
             }
             if meaning.is_written {
                 new.push(command);
@@ -131,6 +148,67 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
         (*alter).cmds = new.into_pg();
         statement
     }
+}
+
+/// Fails as the server does for an identity.
+///
+/// # Safety
+/// The names end with a zero byte.
+unsafe fn refuse(attribute: *const c_char, table: *const c_char) -> ! {
+    // SAFETY: the caller passes names.
+    let name = |name| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    raise(report(ColumnError::IsIdentity { attribute: name(attribute), table: name(table) }));
+}
+
+/// Returns whether a column is one of a parent, and the table has not declared it itself.
+///
+/// # Safety
+/// The caller is within a transaction.
+unsafe fn is_only_inherited(table: pg_sys::Oid, number: i16) -> bool {
+    // SAFETY: the caller is within a transaction. The row is read before it is released.
+    unsafe {
+        let row = pg_sys::SearchSysCacheAttNum(table, number);
+        if row.is_null() {
+            return false;
+        }
+        let attribute: *const pg_sys::FormData_pg_attribute = pg_sys::GETSTRUCT(row).cast();
+        let is_only_inherited = !(*attribute).attislocal;
+        pg_sys::ReleaseSysCache(row);
+        is_only_inherited
+    }
+}
+
+/// Locks the partitions and children of a table, and returns them, each with whether its column of this name was an identity by
+/// itself.
+///
+/// # Safety
+/// The name ends with a zero byte. The caller is within a transaction, and has locked the table.
+unsafe fn below(table: pg_sys::Oid, name: *const c_char, watch: &IdentityWatch) -> Vec<(pg_sys::Oid, bool)> {
+    // SAFETY: the caller is within a transaction; the list holds OIDs, the first of which is the table.
+    unsafe {
+        let lock = pg_sys::AccessExclusiveLock.cast_signed();
+        let all = pg_sys::find_all_inheritors(table, lock, null_mut());
+        let count = usize::try_from((*all).length).unwrap_or_default();
+        let members = (1..count).map(|place| (*(*all).elements.add(place)).oid_value);
+        let is_own = |member| (watch.sequence_of)(member, pg_sys::get_attnum(member, name)).is_some();
+        members.map(|member| (member, is_own(member))).collect()
+    }
+}
+
+/// Runs a subcommand of ALTER TABLE on a table alone. Event triggers do not see it.
+///
+/// # Safety
+/// The caller is within a transaction, and has locked the table.
+unsafe fn alter_alone(table: pg_sys::Oid, command: *mut pg_sys::AlterTableCmd) {
+    let mut commands = PgList::<pg_sys::AlterTableCmd>::new();
+    commands.push(command);
+    // SAFETY: sets a flag of the running event trigger query, if there is one. The list outlives the call.
+    unsafe {
+        pg_sys::EventTriggerInhibitCommandCollection();
+        pg_sys::AlterTableInternal(table, commands.into_pg(), false);
+        pg_sys::EventTriggerUndoInhibitCommandCollection();
+    }
+    transaction::see_own_changes();
 }
 
 /// Looks up the former identities that a CREATE TABLE copies. Returns the statement, or a copy of it that names the schemas of the

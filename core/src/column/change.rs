@@ -79,6 +79,8 @@ pub enum Altered {
     Set,
     /// SET DEFAULT and DROP DEFAULT.
     Default,
+    /// DROP DEFAULT of a column that a child only inherits. `pg_dump --clean` writes it before it drops the child.
+    InheritedDefault,
 }
 
 /// The meaning of such a subcommand.
@@ -98,8 +100,8 @@ pub const fn meaning(altered: Altered, is_dropped: bool) -> Option<Meaning> {
     let adds = matches!(altered, Altered::Added);
     match altered {
         Altered::Default if !is_dropped => None,
-        Altered::Default | Altered::Set => {
-            Some(Meaning { drops: false, is_written: matches!(altered, Altered::Default), binds: false })
+        Altered::Default | Altered::InheritedDefault | Altered::Set => {
+            Some(Meaning { drops: false, is_written: !matches!(altered, Altered::Set), binds: false })
         }
         Altered::Dropped | Altered::Added => {
             Some(Meaning { drops: !is_dropped, is_written: adds, binds: adds && !is_dropped })

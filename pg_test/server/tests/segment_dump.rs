@@ -224,6 +224,20 @@ fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
+/// Such a dump drops the default of a column that a child only inherits, although the column was an identity.
+fn a_clean_dump_is_restored_in_one_transaction(server: &mut Server) -> Result<()> {
+    server.session()?.run(
+        "create table above (id bigint); create table beneath () inherits (above);
+         alter table beneath alter id set not null, alter id add generated always as identity;
+         select snowflake_ids.attach('beneath', 'id', 'segment'); insert into beneath default values",
+    )?;
+    let dump = server.dump_as("postgres", "postgres", &["--clean"])?;
+    server.restore("postgres", &format!("begin;\n{dump}\ncommit;"))?;
+    let mut client = server.connect("postgres")?;
+    ensure!(client.one::<i64>("insert into beneath default values returning id")? == 2);
+    client.fails("insert into beneath values (77)", &SqlState::GENERATED_ALWAYS).map(drop)
+}
+
 #[test]
 fn dumps_go_on_where_they_are_restored() -> Result<()> {
     Server::builder().set("snowflake_ids.worker_id", "auto").cases(cases![
@@ -232,6 +246,7 @@ fn dumps_go_on_where_they_are_restored() -> Result<()> {
         the_owner_of_a_database_dumps_and_restores_it,
         what_was_restricted_stays_so_where_a_role_is_missing,
         a_table_of_a_schema_dump_says_how_to_get_its_tag,
-        a_table_that_was_dumped_alone_goes_on
+        a_table_that_was_dumped_alone_goes_on,
+        a_clean_dump_is_restored_in_one_transaction
     ])
 }

@@ -219,6 +219,8 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 DROP TABLE a_serializable;
 COMMIT;
 SELECT tags();
+DROP DOMAIN a_domain;
+SELECT tags() ~ 'a_domain' AS outlives_its_domain;
 -- Tags that were left and that nobody uses begin anew with a new table, but not those that somebody made or changed.
 CREATE TABLE a_serializable (id smallserial);
 CREATE TABLE a_moved (id bigserial);

@@ -7,7 +7,7 @@ use super::{bind, cache};
 use crate::pg::extension;
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::{Lock, Wait};
-use crate::pg::redirect::{self, TaggedColumn};
+use crate::pg::redirect::{self, TaggedDefault};
 use crate::pg::relation::Relation;
 use crate::pg::relcache;
 use crate::pg::replication;
@@ -33,8 +33,8 @@ static RESTART: Statement = Statement::new("SELECT snowflake_ids_internal.sequen
 
 /// True if this transaction has dropped a sequence that may have been bound, or a default that took ids of a tag.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// The columns of these defaults.
-static UNTAGGED: PerProcess<RefCell<Vec<TaggedColumn>>> = PerProcess::new(RefCell::new(Vec::new()));
+/// These defaults.
+static UNTAGGED: PerProcess<RefCell<Vec<TaggedDefault>>> = PerProcess::new(RefCell::new(Vec::new()));
 /// True if this transaction may have applied a publisher's TRUNCATE.
 static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -59,13 +59,13 @@ pub fn sequence_dropped(of: Oid) {
     }
 }
 
-/// Records that a default is dropped. Its tag goes with its column.
-pub fn default_dropped(of: Oid) {
+/// Records that a default or a domain is dropped. Its tag goes with its column, or with the domain.
+pub fn default_dropped(of: Oid, is_domain: bool) {
     if SEGMENT.find().is_some()
-        && let Some(column) = redirect::tagged_column(of)
-        && let Ok(mut columns) = UNTAGGED.try_borrow_mut()
+        && let Some(default) = redirect::tagged_default(of, is_domain)
+        && let Ok(mut defaults) = UNTAGGED.try_borrow_mut()
     {
-        columns.push(column);
+        defaults.push(default);
         DROPS.set(true);
     }
 }
@@ -80,9 +80,9 @@ pub fn has_dropped() -> bool {
 /// begins anew. Leaves both if the table of bindings is locked, or if the transaction would not see that others have moved a tag.
 pub fn objects_dropped() {
     if transaction::sees_new_commits() {
-        let mut columns = UNTAGGED.take();
-        columns.retain(TaggedColumn::is_gone);
-        if bind::drop_left(columns.into_iter().map(|column| column.tag.to_utf8_lossy()).collect()) {
+        let mut defaults = UNTAGGED.take();
+        defaults.retain(TaggedDefault::is_gone);
+        if bind::drop_left(defaults.into_iter().map(|default| default.tag.to_utf8_lossy()).collect()) {
             DROPS.set(false);
         }
     }

@@ -63,8 +63,11 @@ extern "C-unwind" fn notify(
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
-        (pg_sys::AttrDefaultRelationId, _) => (watch.default_dropped)(object),
-        (pg_sys::TypeRelationId, Access::OAT_DROP) => extension::keep_columns_of(object),
+        (pg_sys::AttrDefaultRelationId, _) => (watch.default_dropped)(object, false),
+        (pg_sys::TypeRelationId, Access::OAT_DROP) => {
+            extension::keep_columns_of(object);
+            (watch.default_dropped)(object, true);
+        }
         (pg_sys::TypeRelationId, Access::OAT_POST_CREATE | Access::OAT_POST_ALTER)
         | (pg_sys::ConstraintRelationId, _) => utility::record_type(class, object),
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {

@@ -6,7 +6,7 @@
 use super::per_process::PerProcess;
 use super::report::{raise, report};
 use super::text::TextOut;
-use super::{catalog, extension, relation, relcache, role, sequence};
+use super::{catalog, extension, relation, relcache, role, sequence, tuple};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
 use std::cell::Cell;
@@ -449,26 +449,44 @@ pub(super) unsafe fn default_is(table: pg_sys::Oid, column: i16, call: *const pg
     }
 }
 
-/// A column whose default takes ids of a tag.
-pub struct TaggedColumn {
-    pub table: pg_sys::Oid,
-    pub number: i16,
+/// A column or a domain whose default takes ids of a tag.
+pub struct TaggedDefault {
     pub tag: TextOut,
+    /// The table or the domain.
+    owner: pg_sys::Oid,
+    /// The number of the column; 0 for a domain.
+    column: i16,
 }
 
-impl TaggedColumn {
-    /// Returns whether the column has been dropped. Call only within a transaction.
+impl TaggedDefault {
+    /// Returns whether the column or the domain has been dropped. Call only within a transaction.
     pub fn is_gone(&self) -> bool {
+        if self.column == 0 {
+            return tuple::cached(pg_sys::SysCacheIdentifier::TYPEOID, self.owner, |_| ()).is_none();
+        }
         // SAFETY: the caller is within a transaction. The type of a dropped column is no OID.
-        unsafe { pg_sys::get_atttype(self.table, self.number) == pg_sys::InvalidOid }
+        unsafe { pg_sys::get_atttype(self.owner, self.column) == pg_sys::InvalidOid }
     }
 }
 
-/// Returns the column that has the default with this OID, if it takes ids of a tag. Call only within a transaction.
-pub fn tagged_column(of: pg_sys::Oid) -> Option<TaggedColumn> {
-    let (table, number, default) = relation::column_of_default(of)?;
+/// Returns the default with this OID, or that of the domain with this OID, if it takes ids of a tag. Call only within a
+/// transaction.
+pub fn tagged_default(of: pg_sys::Oid, is_domain: bool) -> Option<TaggedDefault> {
+    let (owner, column, default) =
+        if is_domain { (of, 0, domain_default(of)?) } else { relation::column_of_default(of)? };
     // SAFETY: the caller is within a transaction; the default is a node.
-    unsafe { tag_of(default) }.map(|tag| TaggedColumn { table, number, tag })
+    unsafe { tag_of(default) }.map(|tag| TaggedDefault { tag, owner, column })
+}
+
+fn domain_default(domain: pg_sys::Oid) -> Option<*mut c_void> {
+    let cache = pg_sys::SysCacheIdentifier::TYPEOID;
+    let column = i16::try_from(pg_sys::Anum_pg_type_typdefaultbin).unwrap_or_default();
+    // SAFETY: the row is one of this cache. The default is the text of a node.
+    let written = tuple::cached(cache, domain, |row| unsafe {
+        let written = tuple::cached_column(cache, row, column)?;
+        Some(pg_sys::stringToNode(pg_sys::text_to_cstring(written.cast_mut_ptr())))
+    });
+    written.flatten()
 }
 
 /// Returns the tag that a default names; None if it is another default.

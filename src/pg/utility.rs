@@ -62,8 +62,8 @@ pub struct Watch {
     pub database_dropped: fn(u32),
     /// Called when a sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
-    /// Called when a default is being dropped. As `sequence_dropped`.
-    pub default_dropped: fn(pg_sys::Oid),
+    /// Called when a default, or a domain if the second argument is true, is being dropped. As `sequence_dropped`.
+    pub default_dropped: fn(pg_sys::Oid, bool),
     /// Returns whether dropped sequences and defaults may have left something. Must not fail.
     pub has_dropped: fn() -> bool,
     /// A statement has dropped sequences or defaults.

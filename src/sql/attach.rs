@@ -106,7 +106,11 @@ extension_sql_file!(
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
 extension_sql_file!("id_type.sql", name = "id_type", requires = ["segments"]);
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks", "id_type"]);
-extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
+extension_sql_file!(
+    "attach/defaults.sql",
+    name = "attach_defaults",
+    requires = ["attach_columns", own_default]
+);
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
 extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_changes"]);
 extension_sql_file!(

@@ -50,7 +50,7 @@ BEGIN
             ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
         FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
             LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
-        WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL);
+        WHERE snowflake_ids_internal.own_default(w.written) IS NOT NULL);
 END
 $$;
 

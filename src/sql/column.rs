@@ -15,7 +15,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::default::{IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
@@ -168,6 +168,13 @@ fn check_next(
 ) -> Result<(), ErrorReport> {
     let written = text(&expression, "expression")?;
     with_column(relation, &name_of(&attribute)?, |_, column| steps::check_next(column, &written, highest))
+}
+
+/// Returns a default of this extension in the form that attach writes; null for any other default.
+#[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
+fn own_default(written: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
+    let written = TextOut::of_bytes(written.bytes(usize::MAX, "default")?).to_utf8_lossy();
+    Ok(own(&written).and_then(|(_, written)| TextOut::of(written)))
 }
 
 fn target(

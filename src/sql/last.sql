@@ -16,7 +16,7 @@ BEGIN
             columns_of_tag columns_of_tags create_sequence create_sequence_for default_of default_tag detach_here
             detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences former_identities
             free_sequence_name generator_keep has_workers highest_id highest_number highest_of_group highest_of_tag
-            id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence kind_of_default
+            id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence own_default
             lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group places_of_tags progress_end
             progress_enter progress_tables qualified_name registries_in_use registry_identity registry_seed
             restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag

@@ -20,23 +20,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with('segment_nextval', tag)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with('segment_nextval', tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with('snowflake_nextval', generator)
-        ELSE 'snowflake_nextval()' END;
-END
-$$;
-
--- Returns the kind of a default: snowflake, segment, or null. The result is also null if the default has more than one call,
--- or calls a function of the same name in another schema or with other arguments.
-CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- The argument is one literal: all quotes within it are doubled.
-    RETURN CASE WHEN expression COLLATE "C" = 'snowflake_nextval()' THEN 'snowflake'
-        ELSE (regexp_match(expression COLLATE "C", '^(snowflake|segment)_nextval[(]''(?:[^'']|'''')*''::text[)]$'))[1] END;
-END
+        ELSE 'snowflake_nextval()' END
 $$;
 
 -- Returns the columns whose defaults call a function for ids of tags. Finds the defaults by their dependency on the functions,
@@ -99,14 +86,10 @@ $$;
 
 -- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
-            E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
-        FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
-            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
-END
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(snowflake_ids_internal.own_default(w.written), w.written)
+    -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
+    FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
+        FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C" OFFSET 0) AS w
 $$;

@@ -91,10 +91,10 @@ BEGIN
             WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
                     JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
                 WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
-                    AND snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(o.attrelid, o.attname)) IS NOT NULL) THEN NULL
+                    AND snowflake_ids_internal.own_default(snowflake_ids_internal.default_of(o.attrelid, o.attname)) IS NOT NULL) THEN NULL
             WHEN a.attidentity <> '' THEN format('column "%s" is an identity', a.attname)
             WHEN w.written IS NULL THEN format('column "%s" has no default', a.attname)
-            WHEN snowflake_ids_internal.kind_of_default(w.written) IS NULL
+            WHEN snowflake_ids_internal.own_default(w.written) IS NULL
                 THEN format('the default of column "%s" is %s', a.attname, w.written)
             ELSE t.fault END, t.fault) AS f (fault, of_trigger)
     WHERE (relation IS NULL OR p.logicalrelid = relation) AND d.attnum <> ALL (n.numbers)

@@ -1,13 +1,13 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
-use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind};
+use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind, resumed};
 use snowflake_ids_core::column::change::{
-    Altered, BoundSequence, Identity, Meaning, SequenceChange, Stored, Write, meaning, stored,
+    Altered, BoundSequence, Meaning, SequenceChange, Stored, Write, meaning, stored,
 };
 use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{
-    Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User,
+    Base, Binding, Column, Facts, Identity, Reference, Sequence, Table, TagLimit, User,
 };
 use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
 use snowflake_ids_core::column::notice::Notice;
@@ -127,12 +127,12 @@ fn case(mut number: usize) -> Option<Case> {
         1 => Column { owned: Vec::new(), ..serial() },
         2 => Column { expression: Some(format!("({NEXTVAL} * 2)")), ..serial() },
         3 => Column {
-            is_identity: true,
+            identity: Some(Identity::Always),
             identity_sequence: Some(SEQUENCE),
             owned: vec![SEQUENCE],
             ..column(TABLE)
         },
-        4 => Column { is_identity: true, ..column(TABLE) },
+        4 => Column { identity: Some(Identity::ByDefault), ..column(TABLE) },
         5 => {
             Column { has_default: true, expression: Some("snowflake_nextval()".to_owned()), ..column(TABLE) }
         }
@@ -189,7 +189,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
         (is_snowflake && column.base != Base::Bigint, "a narrow column"),
         (!matches!(column.base, Base::Bigint | Base::Integer | Base::Smallint), "no number"),
         (column.is_generated, "generated"),
-        (column.is_identity && column.identity_sequence.is_none(), "the parent's identity"),
+        (column.identity.is_some() && column.identity_sequence.is_none(), "the parent's identity"),
         (is_other_kind && column.references.is_some(), "a foreign key"),
         (column.sequence.is_some() && column.expression.as_deref() != Some(NEXTVAL), "calculates"),
         (
@@ -244,10 +244,9 @@ fn no_column_is_accepted_against_an_objection_and_each_refusal_has_a_hint() {
                 assert!(!matches!(error.kind(), Kind::Internal | Kind::Notice));
                 // A refused column is refused for a reason: the action without it would meet an objection.
                 let others = [Action::Attach, Action::Bind(SEQUENCE)];
-                let child = case
-                    .child
-                    .as_ref()
-                    .is_some_and(|child| child.expression != case.column.expression || child.is_identity);
+                let child = case.child.as_ref().is_some_and(|child| {
+                    child.expression != case.column.expression || child.identity.is_some()
+                });
                 assert!(
                     child || others.iter().all(|action| !objections(&case, *action).is_empty()),
                     "{error:?}"
@@ -613,7 +612,7 @@ fn an_unbound_sequence_goes_on_by_its_own_increment() {
 #[test]
 fn a_column_is_detached_to_its_former_source() {
     let own = |kind| (kind, OF_TAG.to_owned());
-    let bigint = Column { type_name: "bigint".to_owned(), ..column(TABLE) };
+    let bigint = Column { type_name: "bigint".to_owned(), is_not_null: true, ..column(TABLE) };
     assert_eq!(steps::source(&bigint, None, true), (Source::Identity, None));
     assert_eq!(steps::source(&bigint, None, false), (Source::Sequence, None));
     assert_eq!(steps::source(&bigint, Some(Source::None), true), (Source::None, None));
@@ -622,19 +621,42 @@ fn a_column_is_detached_to_its_former_source() {
         steps::source(&domain, None, true),
         (Source::Sequence, Some(Notice::WasIdentity { .. }))
     ));
-    for (source, step) in [
-        (Source::None, Step::DropDefault),
-        (Source::Sequence, Step::RestoreSequence(7)),
-        (Source::Identity, Step::RestoreIdentities(7)),
+    let of_table = facts(vec![bigint.clone()], sequence(), Vec::new());
+    let restore = |relation, identity| Step::RestoreIdentity(relation, identity, 7);
+    let top = restore(TABLE, Identity::ByDefault);
+    for (source, restored) in [
+        (Source::None, vec![Step::DropDefault]),
+        (Source::Sequence, vec![Step::RestoreSequence(7)]),
+        (Source::Identity, vec![Step::DropDefault, top.clone(), Step::TellWithoutDefault]),
     ] {
         let kept = Step::TellKept(OF_TAG.to_owned());
-        let steps = steps::detach(&bigint, own(IdKind::Segment), source, 7);
-        assert_eq!(steps, Ok(vec![Step::Unbind(7), step, kept]));
-        let told = steps::detach(&bigint, own(IdKind::Snowflake), source, 7).unwrap().swap_remove(1);
+        let detach = |kind, highest| steps::detach(&of_table, &bigint, own(kind), source, highest);
+        let steps = [vec![Step::Unbind(7)], restored, vec![kept]].concat();
+        assert_eq!(detach(IdKind::Segment, 7), Ok(steps));
+        let told = detach(IdKind::Snowflake, 7).unwrap().swap_remove(1);
         assert_eq!(matches!(told, Step::Tell(Notice::Continues { highest: 7, .. })), source != Source::None);
-        let full = steps::detach(&bigint, own(IdKind::Segment), source, i64::MAX);
-        assert_eq!(full.is_err(), source != Source::None);
+        assert_eq!(detach(IdKind::Segment, i64::MAX).is_err(), source != Source::None);
     }
+    // A child that was an identity is one again before its parent. On a cluster, only the table itself is restored.
+    let former = Sequence { identity: Some(Identity::Always), ..sequence() };
+    let child = Column { table: table(CHILD), owned: vec![SEQUENCE], ..bigint.clone() };
+    let restored = |is_distributed, is_not_null| {
+        let table = Table { is_distributed, ..table(TABLE) };
+        let columns = vec![Column { table, ..bigint.clone() }, Column { is_not_null, ..child.clone() }];
+        let facts = facts(columns, former.clone(), Vec::new());
+        let steps = steps::detach(&facts, &facts.columns()[0], own(IdKind::Segment), Source::Identity, 7)?;
+        Ok(steps.into_iter().filter(|step| matches!(step, Step::RestoreIdentity(..))).collect::<Vec<_>>())
+    };
+    assert_eq!(restored(true, false), Ok(vec![top.clone()]));
+    assert_eq!(restored(false, true), Ok(vec![restore(CHILD, Identity::Always), top]));
+    assert!(matches!(restored(false, false), Err(ColumnError::MayBeNull { table, .. }) if table == "s.t12"));
+    let (left, end) = (Sequence { start: 5, max: i64::MAX, ..sequence() }, (i64::MAX, true));
+    let resume = |stored| resumed(&left, end, stored);
+    assert_eq!([None, Some(4), Some(5)].map(resume), [Some((5, false)), Some((5, false)), Some((5, true))]);
+    assert_eq!([resume(Some(i64::MAX)), resumed(&left, (i64::MAX, false), None)], [None; 2]);
+    let bound = Some(Binding { tag: None, generator: None });
+    let others = [Sequence { increment: -1, ..sequence() }, Sequence { bound, ..sequence() }];
+    assert_eq!(others.map(|other| resumed(&other, end, None)), [None; 2]);
     let facts = facts(vec![serial()], Sequence { bound: None, ..sequence() }, Vec::new());
     let error = steps::attached(&facts, &facts.columns()[0]).unwrap_err();
     assert!(matches!(error, ColumnError::NotAttached { sequence: None, .. }));
@@ -709,7 +731,7 @@ fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
 
 #[test]
 fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
-    let (column, plain) = (Column { is_identity: true, ..column(TABLE) }, serial());
+    let (column, plain) = (Column { identity: Some(Identity::ByDefault), ..column(TABLE) }, serial());
     let checked = |change: SequenceChange, owner, is_former| {
         let refused = change.check(&BoundSequence { name: "s.q", max: i64::MAX, owner, is_former });
         refused.map_err(|error| {
@@ -820,7 +842,7 @@ fn a_copy_is_told_a_way() {
         let [tag, generator] = [tag, generator].map(|name| name.map(str::to_owned));
         Binding { tag, generator }
     };
-    let identity = Column { is_identity: true, ..column(TABLE) };
+    let identity = Column { identity: Some(Identity::ByDefault), ..column(TABLE) };
     for (bound, default, attach) in [
         (of(Some("t"), None), "segment_nextval('t'::text);", "'id', kind => 'segment', tag => 't');"),
         (of(None, Some("g")), "snowflake_nextval('g'::text);", "'id', generator => 'g');"),

@@ -84,7 +84,7 @@ macro_rules! columns {
             "SELECT row_to_json(r)::text FROM (
              SELECT (", table!($is_planned, $with_tag), ") AS \"table\", a.attnum AS number, a.attname::text AS attribute,
                 quote_ident(a.attname) AS ident, a.atttypid::regtype::text AS type_name, ", base!(), ",
-                a.attgenerated <> '' AS is_generated, a.attidentity <> '' AS is_identity, a.atthasdef AS has_default,
+                a.attgenerated <> '' AS is_generated, a.attnotnull AS is_not_null, nullif(a.attidentity, '') AS identity, a.atthasdef AS has_default,
                 -- Only expressions of generated columns name other columns. Printing column names would wait for a lock.
                 CASE WHEN ", $is_locked, " OR a.attgenerated = '' AND e.is_printable
                     THEN pg_get_expr(f.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE f.adrelid END) END AS expression,
@@ -199,8 +199,9 @@ macro_rules! sequences {
                 pg_has_role(c.relowner, 'USAGE') AS is_owned, c.relpersistence AS persistence, q.seqtypid::regtype::text AS type_name, ",
             base!(),
             ", q.seqstart AS start, q.seqincrement AS increment, q.seqmax AS max, q.seqcycle AS cycles,
-                (SELECT json_build_object('tag', b.tag, 'generator', b.generator) FROM snowflake_ids.sequence_binding AS b
-                    WHERE b.sequence = c.oid AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))) AS bound,
+                CASE WHEN m.checked OR snowflake_ids_internal.sequence_stands_at_end(m.sequence)
+                    THEN json_build_object('tag', m.tag, 'generator', m.generator) END AS bound,
+                CASE WHEN m.identity IN ('a', 'd') THEN m.identity END AS identity,
                 n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
                     WHERE g.tag = n.tag COLLATE \"C\" AND NOT snowflake_ids_internal.may_move_tag(c.relowner, n.tag)) AS is_tag_denied,
                 (SELECT coalesce(json_agg(u ORDER BY u.base = 'smallint' DESC, u.base = 'integer' DESC, u.\"table\" COLLATE \"C\", u.number), '[]') FROM (
@@ -224,7 +225,8 @@ macro_rules! sequences {
                         LEFT JOIN LATERAL ", of_default!(), " AS e ON true
                     -- Any role may name a sequence in a default by its oid.
                     WHERE has_sequence_privilege(t.relowner, c.oid, 'USAGE') AND NOT pg_is_other_temp_schema(t.relnamespace)) AS u) AS users
-             FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid", of_type!("q.seqtypid"), "
+             FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
+                LEFT JOIN snowflake_ids.sequence_binding AS m ON m.sequence = c.oid", of_type!("q.seqtypid"), "
                 CROSS JOIN LATERAL (SELECT CASE WHEN ", $with_tag, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS n
              WHERE q.seqrelid = ANY ($1)) AS r"
         )
@@ -300,6 +302,14 @@ static USES: Statement = Statement::new(
             WHERE i.inhparent = m.relation AND pg_get_expr(c.relpartbound, 0) LIKE '%TO (MAXVALUE%')
     )
     SELECT u.what::text FROM uses AS u ORDER BY u.place, u.relation, u.name",
+);
+
+/// The tables that have no identity, of a table and those below. Inheritance children have identities of their own; partitions
+/// share their parent's since Postgres 17.
+static WITHOUT_IDENTITY: Statement = Statement::new(
+    "SELECT json_build_object('use', 'withoutdefault', 'table', ($1::oid[])[1]::regclass, 'attribute', $2, 'without',
+            string_agg(a.attrelid::regclass::text, ', ' ORDER BY a.attrelid::regclass::text))::text
+     FROM pg_attribute AS a WHERE a.attrelid = ANY ($1) AND a.attname = $2 COLLATE \"C\" AND a.attidentity = '' HAVING count(*) > 0",
 );
 
 /// The name of a relation, and whether a tag exists that its owner may not move.
@@ -486,6 +496,12 @@ pub fn uses(members: &[&Column], attribute: &TextOut, kind: IdKind) -> Result<Ve
     rows(&USES, &[tables, attribute.clone().into(), kind.name().into()])
 }
 
+/// Returns a notice if some of a column's tables have no identity.
+pub fn without_identity(members: &[&Column], attribute: &TextOut) -> Result<Vec<Notice>, ErrorReport> {
+    let tables = oids(members.iter().map(|member| member.table.oid));
+    rows(&WITHOUT_IDENTITY, &[tables, attribute.clone().into()])
+}
+
 fn gather(
     columns: Vec<Column>,
     sequences: Vec<Sequence>,
@@ -504,7 +520,7 @@ fn named_sequences(columns: &[Column]) -> impl Iterator<Item = u32> {
     named.copied().collect::<BTreeSet<_>>().into_iter()
 }
 
-fn oids<'a>(oids: impl Iterator<Item = u32>) -> DatumWithOid<'a> {
+pub(super) fn oids<'a>(oids: impl Iterator<Item = u32>) -> DatumWithOid<'a> {
     oids.map(Oid::from).collect::<Vec<_>>().into()
 }
 

@@ -9,6 +9,7 @@
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
 use super::facts::{self, with_column};
+use super::owned::{self, internal};
 use super::tags::{self, Place};
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
@@ -33,14 +34,7 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::steps::{self, Source, Step};
 use snowflake_ids_core::column::verdict::{self, Action, Wish};
 use snowflake_ids_core::report::progress::{Command, Phase};
-use std::collections::BTreeMap;
 use std::ffi::CString;
-
-macro_rules! internal {
-    ($call:literal) => {
-        Statement::new(concat!("SELECT snowflake_ids_internal.", $call))
-    };
-}
 
 static KEEP_GENERATOR: Statement = internal!("generator_keep($1)");
 static DEFAULT_TAG: Statement = internal!("default_tag($1)");
@@ -48,20 +42,15 @@ static WRITTEN: Statement = internal!("id_default($1, $2, $3)");
 static CHECK_NODES: Statement = internal!(
     "check_coordinator($1), snowflake_ids_internal.check_alone($2, $1) WHERE snowflake_ids_internal.is_distributed($1)"
 );
-static IDENTITIES: Statement = internal!("former_identities($1, $2)::text");
-static RESUME: Statement = internal!("resume_sequences($1, $2)");
-static HIGHEST: Statement = internal!("highest_id($1, $2)");
 static CHECK_WORKERS: Statement = internal!("check_workers($1, $2, $3, $4, $5, $6, $7)");
 static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
 static UNBIND_ON_NODE: Statement = internal!("unbind_own($1, $2, $3)");
-static DROP_IDENTITIES: Statement = internal!("drop_identities($1, $2, $3)");
 static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
 static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
 static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
 static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
-static RESTORE_IDENTITIES: Statement = internal!("restore_identities($1, $2, $3, $4::jsonb)");
 
 /// The tag of the parent, if the parent was attached first, and one sequence served both tables. Both defaults may name another
 /// role's tag, so the table's owner needs the right to move the tag.
@@ -172,9 +161,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
         let is_distributed = column.table.is_distributed;
         let own = steps::attached(facts, column).map_err(report)?;
         let target = Target { relation, attribute, wish: Wish::of(own.0), tag: None, generator: None };
-        let identities = if is_distributed { None } else { target.text(&IDENTITIES)? };
-        let key = format!("\"{}\"", relation.to_u32());
-        let was_identity = identities.as_ref().is_some_and(|kinds| kinds.to_utf8_lossy().contains(&key));
+        let was_identity = !is_distributed && facts.identity(column).is_some();
         let (source, notice) = steps::source(column, asked, was_identity);
         notice.into_iter().for_each(tell);
         let highest = if is_distributed {
@@ -191,15 +178,15 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
             enter(Phase::WaitingForNodes);
             let written = TextOut::of(own.1.clone());
             target.run(&DETACH_WORKERS, [source.name().into(), written.clone().into()])?;
-            target.number(&HIGHEST_HERE, [written.into()])?.unwrap_or_default()
+            let highest = HIGHEST_HERE.first(&target.arguments([written.into()]), |row| row.get::<i64>(1));
+            highest.map_err(spi)?.flatten().unwrap_or_default()
         } else {
             enter(Phase::SearchingHighest);
-            target.run(&RESUME, [])?;
-            target.number(&HIGHEST, [])?.unwrap_or_default()
+            owned::highest(facts, column, true)?
         };
         enter(Phase::ChangingDefaults);
-        for step in steps::detach(column, own, source, highest).map_err(report)? {
-            target.carry_out(step, (facts, column), relation, identities.as_ref())?;
+        for step in steps::detach(facts, column, own, source, highest).map_err(report)? {
+            target.carry_out(step, (facts, column), relation)?;
         }
         progress::end(Command::Detach);
         Ok(())
@@ -240,21 +227,19 @@ impl Target {
             let uses = facts::uses(&facts.members(column), &attribute, self.wish.kind)?;
             verdict::notices(facts, column, self.wish.kind, action, uses).into_iter().for_each(tell);
             let shared = if let Action::Bind(oid) = action { facts.sequence(oid) } else { None };
-            let identities = if shared.is_some() { None } else { self.text(&IDENTITIES)? };
             let (of, steps) = match shared {
                 None => (self.relation, self.steps_to_attach(facts, column)?),
-                Some(sequence) => (sequence.oid.into(), self.steps_to_bind(column, sequence)?),
+                Some(sequence) => (sequence.oid.into(), self.steps_to_bind((facts, column), sequence)?),
             };
-            steps
-                .into_iter()
-                .try_for_each(|step| self.carry_out(step, (facts, column), of, identities.as_ref()))?;
+            steps.into_iter().try_for_each(|step| self.carry_out(step, (facts, column), of))?;
             Ok(None)
         })
     }
 
     fn steps_to_attach(&mut self, facts: &Facts, column: &Column) -> Result<Vec<Step>, ErrorReport> {
         if self.wish.kind == IdKind::Segment && self.tag.is_none() {
-            self.tag = self.text(&TAG_OF_PARENT)?;
+            let of_parent = TAG_OF_PARENT.first(&self.arguments([]), |row| row.get::<TextOut>(1));
+            self.tag = of_parent.map_err(spi)?.flatten();
             self.name_tag(self.relation, Some(column))?;
         }
         let own = column.own().and_then(|(_, own)| TextOut::of(own)).filter(|_| column.table.is_distributed);
@@ -262,16 +247,19 @@ impl Target {
         let tag = self.tag.as_ref().map(TextOut::to_utf8_lossy);
         steps::check_tag(column, known.map(TagText::to_text).as_deref(), tag.as_deref()).map_err(report)?;
         self.enter(Phase::SearchingHighest);
-        self.run(&RESUME, [])?;
-        let highest = self.number(&HIGHEST, [])?.unwrap_or_default();
+        let highest = owned::highest(facts, column, true)?;
         self.enter(Phase::ChangingDefaults);
         let written = self.written()?.to_utf8_lossy();
         steps::attach(facts, column, &self.wish, &written, highest).map_err(report)
     }
 
-    fn steps_to_bind(&mut self, column: &Column, sequence: &Sequence) -> Result<Vec<Step>, ErrorReport> {
+    fn steps_to_bind(
+        &mut self,
+        (facts, column): (&Facts, &Column),
+        sequence: &Sequence,
+    ) -> Result<Vec<Step>, ErrorReport> {
         self.enter(Phase::SearchingHighest);
-        let highest = self.number(&HIGHEST, [])?.unwrap_or_default();
+        let highest = owned::highest(facts, column, false)?;
         if let Some(bound) = &sequence.bound {
             self.tag = bound.tag.clone().and_then(TextOut::of);
         } else if self.wish.kind == IdKind::Segment {
@@ -313,13 +301,7 @@ impl Target {
     }
 
     /// Carries out a step. `of` is the table or the sequence whose owner gets the right to move a new tag.
-    fn carry_out(
-        &self,
-        step: Step,
-        (facts, column): (&Facts, &Column),
-        of: Oid,
-        identities: Option<&TextOut>,
-    ) -> Result<(), ErrorReport> {
+    fn carry_out(&self, step: Step, (facts, column): (&Facts, &Column), of: Oid) -> Result<(), ErrorReport> {
         let (kind, tag) = (self.wish.kind, &self.tag);
         match step {
             Step::Tell(notice) => tell(notice),
@@ -348,7 +330,7 @@ impl Target {
             }
             Step::UnbindOnNode(above) => self.run(&UNBIND_ON_NODE, [above.into()])?,
             Step::DropIdentities { keeps_sequences } => {
-                self.run(&DROP_IDENTITIES, [keeps_sequences.into()])?;
+                owned::drop_identities(&facts.members(column), keeps_sequences)?;
             }
             Step::SetDefault => self.run(&SET_DEFAULT, [self.written()?.into()])?,
             Step::DropDefault => self.run(&DROP_DEFAULT, [])?,
@@ -366,7 +348,7 @@ impl Target {
                     Place { sequence, course, is_named, is_new },
                 )?;
             }
-            Step::Bind => self.bind_owned(facts, column, identities)?,
+            Step::Bind => self.bind_owned(facts, column)?,
             Step::DropSequences => self.run(&DROP_SEQUENCES, [])?,
             Step::BindShared { highest, most } => {
                 self.enter(Phase::RaisingTag);
@@ -379,8 +361,15 @@ impl Target {
                 tags::remember(&sequence, None)?;
             }
             Step::RestoreSequence(highest) => self.run(&RESTORE_SEQUENCE, [highest.into()])?,
-            Step::RestoreIdentities(highest) => {
-                self.run(&RESTORE_IDENTITIES, [highest.into(), identities.cloned().into()])?;
+            Step::RestoreIdentity(relation, identity, highest) => {
+                if let Some(member) = facts.column(relation, &column.attribute) {
+                    let kept = owned::kept_sequence(member, highest)?;
+                    owned::restore_identity(member, identity, highest, kept, None)?;
+                }
+            }
+            Step::TellWithoutDefault => {
+                let members = facts.members(column);
+                facts::without_identity(&members, &self.attribute)?.into_iter().for_each(tell);
             }
         }
         Ok(())
@@ -388,15 +377,8 @@ impl Target {
 
     /// Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
     /// a notice.
-    fn bind_owned(
-        &self,
-        facts: &Facts,
-        column: &Column,
-        identities: Option<&TextOut>,
-    ) -> Result<(), ErrorReport> {
+    fn bind_owned(&self, facts: &Facts, column: &Column) -> Result<(), ErrorReport> {
         let (members, most, mut drops) = (facts.members(column), column.base.maximum(), false);
-        let identities = identities.map(|kinds| serde_json::from_str(&kinds.to_utf8_lossy()));
-        let identities: BTreeMap<u32, char> = identities.and_then(Result::ok).unwrap_or_default();
         for member in &members {
             // Sequences of former identities are new ones.
             let owned = sequence::owned_by(member.table.oid.into()).into_iter();
@@ -410,12 +392,10 @@ impl Target {
                 }
                 verdict::check_others(&sequence, &members, most).map_err(report)?;
                 verdict::others(&sequence, &members).for_each(|user| tell(verdict::tell(&sequence, user)));
-                let identity =
-                    identities.get(&member.table.oid).and_then(|kind| i8::try_from(u32::from(*kind)).ok());
                 let (tag, generator) = (self.tag.as_ref(), self.generator.as_ref());
                 tags::alter(of, changes_to_bind(&sequence))?;
                 tags::bind(of, self.wish.kind, tag, generator, Some(most), true)?;
-                tags::remember(&sequence, identity)?;
+                tags::remember(&sequence, facts.identity(member))?;
             }
         }
         if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }
@@ -443,17 +423,5 @@ impl Target {
         rest: [DatumWithOid<'_>; N],
     ) -> Result<(), ErrorReport> {
         statement.run(&self.arguments(rest)).map_err(spi)
-    }
-
-    fn number<const N: usize>(
-        &self,
-        statement: &Statement,
-        rest: [DatumWithOid<'_>; N],
-    ) -> Result<Option<i64>, ErrorReport> {
-        Ok(statement.first(&self.arguments(rest), |row| row.get::<i64>(1)).map_err(spi)?.flatten())
-    }
-
-    fn text(&self, statement: &Statement) -> Result<Option<TextOut>, ErrorReport> {
-        Ok(statement.first(&self.arguments([]), |row| row.get::<TextOut>(1)).map_err(spi)?.flatten())
     }
 }

@@ -14,7 +14,7 @@ use pgrx::pg_sys::{self, Oid};
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Base, Sequence};
+use snowflake_ids_core::column::facts::{Base, Identity, Sequence};
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
 use snowflake_ids_core::tag::directory::Tag;
@@ -43,9 +43,22 @@ static GRANT: Statement = Statement::new(
      SELECT $1, $2, 'UPDATE' WHERE NOT has_table_privilege($2, 'snowflake_ids.segment', 'UPDATE') ON CONFLICT DO NOTHING",
 );
 
-static HIGHEST: Statement = Statement::new("SELECT snowflake_ids_internal.highest_number($1)");
+/// The highest number of a sequence, including numbers that were issued and may not be stored yet; and the tag of a bound sequence,
+/// if it is gone. The highest number of a descending sequence is its start.
+static HIGHEST: Statement = Statement::new(
+    "SELECT greatest(m.last_number, CASE WHEN g.is_gone THEN NULL WHEN m.tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(m.tag)
+            WHEN m.generator IS NOT NULL THEN snowflake_nextval(m.generator) WHEN m.sequence IS NOT NULL THEN snowflake_nextval()
+            WHEN NOT p.is_called THEN p.last_value - 1 WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)
+            ELSE p.last_value END), CASE WHEN g.is_gone THEN m.tag END
+     FROM pg_sequence AS s LEFT JOIN snowflake_ids.sequence_binding AS m ON m.sequence = s.seqrelid
+            AND (m.checked OR snowflake_ids_internal.sequence_stands_at_end(m.sequence))
+        LEFT JOIN LATERAL snowflake_ids_internal.sequence_position(CASE WHEN m.sequence IS NULL THEN s.seqrelid END) AS p ON true
+        CROSS JOIN LATERAL (SELECT m.tag IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
+            AND NOT EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = m.tag) AS is_gone OFFSET 0) AS g
+     WHERE s.seqrelid = $1",
+);
 static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
-static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, $3)");
+pub(super) static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, $3)");
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
 );
@@ -143,8 +156,7 @@ pub fn bind(
     let tag = tag.filter(|_| kind == IdKind::Segment);
     let known = tag.map(|tag| facts::known_tag(tag, None)).transpose()?.flatten();
     let is_single = known.as_ref().is_some_and(|known| known.counts_as(terms.increment));
-    let number = HIGHEST.first(&[of.into()], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
-    let highest = increment.of_tag(is_single).reach(number.unwrap_or_default());
+    let highest = increment.of_tag(is_single).reach(highest_number(of)?);
     let name = || facts::name_of(of);
     if highest == i64::MAX {
         return Err(report(ColumnError::AtMaximum(name()?)));
@@ -173,8 +185,19 @@ pub fn bind(
     binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
 }
 
+/// Returns the highest number of a sequence.
+pub fn highest_number(of: Oid) -> Result<i64, ErrorReport> {
+    let found = HIGHEST.first(&[of.into()], |row| Ok((row.get::<i64>(1)?, row.get::<TextOut>(2)?)));
+    match found.map_err(spi)?.unwrap_or_default() {
+        (_, Some(tag)) => {
+            Err(report(ColumnError::TagGone { tag: tag.to_utf8_lossy(), sequence: facts::name_of(of)? }))
+        }
+        (highest, None) => Ok(highest.unwrap_or_default()),
+    }
+}
+
 /// Stores the properties that a bound sequence had before.
-pub fn remember(sequence: &Sequence, identity: Option<i8>) -> Result<(), ErrorReport> {
+pub fn remember(sequence: &Sequence, identity: Option<Identity>) -> Result<(), ErrorReport> {
     let of_type = match sequence.base {
         Base::Smallint => pg_sys::INT2OID,
         Base::Integer => pg_sys::INT4OID,
@@ -182,6 +205,7 @@ pub fn remember(sequence: &Sequence, identity: Option<i8>) -> Result<(), ErrorRe
     };
     let is_unlogged = sequence.persistence == 'u';
     let of = sequence.oid.into();
+    let identity = identity.map(|kind| if kind == Identity::Always { b'a' } else { b'd' }.cast_signed());
     binding::remember(of, Some(of_type), Some(sequence.cycles), Some(is_unlogged), identity).map_err(report)
 }
 
@@ -189,8 +213,7 @@ pub fn remember(sequence: &Sequence, identity: Option<i8>) -> Result<(), ErrorRe
 /// false if it is not bound.
 pub fn unbind(of: Oid, above: i64) -> Result<bool, ErrorReport> {
     let Some(bound) = facts::bound_sequence(of)? else { return Ok(false) };
-    let reached = HIGHEST.first(&[of.into()], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
-    let number = bound.number_above(reached.map_or(above, |reached| reached.max(above))).map_err(report)?;
+    let number = bound.number_above(highest_number(of)?.max(above)).map_err(report)?;
     binding::erase(of).map_err(report)?;
     PUT.run(&[of.into(), number.into(), false.into()]).map_err(spi)?;
     let (changes, told) = bound.changes_to_restore(number);

@@ -204,6 +204,19 @@ pub fn column_name(table: pg_sys::Oid, column: i16) -> TextOut {
     }
 }
 
+/// Returns a free name for a sequence of a column, as serial chooses it, with the table's schema; None if there is no such
+/// table. Call only within a transaction.
+pub fn free_sequence_name(table: pg_sys::Oid, column: &TextOut) -> Option<TextOut> {
+    let (of, column) = (name(table)?, CString::new(column.as_bytes()).ok()?);
+    // SAFETY: the caller is within a transaction; names end with a zero byte.
+    unsafe {
+        let schema = pg_sys::get_rel_namespace(table);
+        let free = pg_sys::ChooseRelationName(of.as_ptr(), column.as_ptr(), c"seq".as_ptr(), schema, false);
+        let quoted = pg_sys::quote_qualified_identifier(pg_sys::get_namespace_name(schema), free);
+        Some(TextOut::of_bytes(CStr::from_ptr(quoted).to_bytes()))
+    }
+}
+
 /// OIDs of `pg_inherits`, and of its index on the child table.
 const INHERITS: u32 = 2611;
 const INHERITS_BY_TABLE: u32 = 2680;

@@ -101,21 +101,21 @@ fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> 
 extension_sql_file!(
     "attach/attach.sql",
     name = "attach_attach",
-    requires = [as_owner, is_preloaded, "segments", "registries", "segment_nextval"]
+    requires = [as_owner, is_preloaded, own_default, "segments", "registries", "segment_nextval"]
 );
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
 extension_sql_file!("id_type.sql", name = "id_type", requires = ["segments"]);
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks", "id_type"]);
-extension_sql_file!(
-    "attach/defaults.sql",
-    name = "attach_defaults",
-    requires = ["attach_columns", own_default]
-);
-extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
-extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_changes"]);
+extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
+extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_defaults"]);
 extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",
-    requires = ["attach_raise", "citus"]
+    requires = ["attach_raise", "citus", "tags"]
 );
-extension_sql_file!("attach/schema.sql", name = "attach_schema", requires = ["attach_distributed"]);
+extension_sql_file!(
+    "attach/changes.sql",
+    name = "attach_changes",
+    requires = ["attach_distributed", create_sequence_for, free_sequence_name, highest_number, sequence_move]
+);
+extension_sql_file!("attach/schema.sql", name = "attach_schema", requires = ["attach_changes"]);

@@ -4,8 +4,8 @@
 use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
-use crate::column::{new_columns, tags};
-use crate::pg::relation::Relation;
+use crate::column::{new_columns, owned, tags};
+use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, tell};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{role, sequence};
@@ -17,6 +17,7 @@ use pgrx::prelude::*;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::column::default::{IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::Identity;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::Source;
@@ -170,11 +171,50 @@ fn check_next(
     with_column(relation, &name_of(&attribute)?, |_, column| steps::check_next(column, &written, highest))
 }
 
+/// Drops identities, and with them their sequences. With `keeps`, creates the sequences again.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn drop_identities(relation: Oid, attribute: Text<'_>, keeps: bool) -> Result<(), ErrorReport> {
+    with_column(relation, &name_of(&attribute)?, |facts, column| {
+        owned::drop_identities(&facts.members(column), keeps)
+    })
+}
+
+/// Restores the identity of a column, with the options of the kept sequence, or with these options if `kept` is 0.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn restore_identity(
+    relation: Oid,
+    attribute: Text<'_>,
+    highest: i64,
+    kept: Oid,
+    options: Text<'_>,
+) -> Result<(), ErrorReport> {
+    let options = Some(text(&options, "options")?);
+    with_column(relation, &name_of(&attribute)?, |_, column| {
+        let kept = Some(kept).filter(|kept| *kept != Oid::INVALID);
+        owned::restore_identity(column, Identity::ByDefault, highest, kept, options)
+    })
+}
+
 /// Returns a default of this extension in the form that attach writes; null for any other default.
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
 fn own_default(written: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
     let written = TextOut::of_bytes(written.bytes(usize::MAX, "default")?).to_utf8_lossy();
     Ok(own(&written).and_then(|(_, written)| TextOut::of(written)))
+}
+
+/// Returns a free name for a sequence of a column, as serial chooses it.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn free_sequence_name(relation: Oid, attribute: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
+    Ok(relation::free_sequence_name(relation, &name_of(&attribute)?))
+}
+
+/// Returns the highest number of a sequence.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn highest_number(sequence: Oid) -> Result<i64, ErrorReport> {
+    tags::highest_number(sequence)
 }
 
 fn target(

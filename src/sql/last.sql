@@ -14,16 +14,15 @@ BEGIN
             check_kind check_may_commit check_next check_registered check_worker
             check_workers citus_keys citus_run citus_run_on_workers column_maximum column_plan column_type columns_attached
             columns_of_tag columns_of_tags create_sequence create_sequence_for default_of default_tag detach_here
-            detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences former_identities
-            free_sequence_name generator_keep has_workers highest_id highest_number highest_of_group highest_of_tag
-            id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence own_default
+            detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences
+            free_sequence_name generator_keep has_workers highest_number highest_of_group highest_of_tag
+            id_default in_transaction_block is_adopted_schema is_distributed kept_sequence own_default
             lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group places_of_tags progress_end
-            progress_enter progress_tables qualified_name registries_in_use registry_identity registry_seed
-            restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag
-            sequence_course sequence_erase
+            progress_enter qualified_name registries_in_use registry_identity registry_seed
+            restore_identity restore_sequence schema_plan seed_tag sequence_erase
             sequence_is_bound sequence_move sequence_obstacle
             sequence_position sequence_put sequence_reach sequence_record sequence_resume_above
-            sequence_tag_is_shared sequences_of set_default set_rights set_sequence stored_id table_and_below
+            sequence_tag_is_shared sequences_of set_default stored_id table_and_below
             tag_of_default tell_done tell_not_raised type_maximum
             unbind_here unbind_own', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),

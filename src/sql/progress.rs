@@ -26,13 +26,6 @@ fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> 
     Ok(())
 }
 
-/// Records how many tables are done in this phase, and the total number of tables.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-fn progress_tables(done: i64, total: i64) {
-    let count = |count: i64| u64::try_from(count).unwrap_or(0);
-    progress::set_tables(count(done), count(total));
-}
-
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
     progress::end(command_of(&command)?);

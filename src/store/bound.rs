@@ -8,7 +8,7 @@ use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag_text::{TagText, checked};
 use crate::pg::{extension, redirect};
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::column::change::Identity;
+use snowflake_ids_core::column::facts::Identity;
 use snowflake_ids_core::tag::directory::Tag;
 use std::rc::Rc;
 

@@ -16,6 +16,16 @@ pub fn changes_to_bind(sequence: &Sequence) -> impl Iterator<Item = &'static str
     changes.into_iter().filter_map(|(is_needed, change)| is_needed.then_some(change))
 }
 
+/// Returns the position at which a sequence resumes that was bound when the extension was dropped; None for any other sequence.
+/// A position has a number, and whether the number was given. `stored` is the highest number in the column.
+pub fn resumed(sequence: &Sequence, at: (i64, bool), stored: Option<i64>) -> Option<(i64, bool)> {
+    // The maximum of bigint, which no sequence reaches by counting.
+    let was_left = sequence.bound.is_none() && sequence.increment > 0 && at == (i64::MAX, true);
+    let last = stored.filter(|stored| *stored >= sequence.start);
+    (was_left && stored != Some(sequence.max))
+        .then(|| last.map_or((sequence.start, false), |last| (last, true)))
+}
+
 /// A bound sequence, with properties that it had before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Unbinding {

@@ -302,6 +302,20 @@ pub enum ColumnError {
         hint = "{way}"
     )]
     NotCopied { attribute: String, table: String, sequence: String, way: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" must be NOT NULL to be an identity")]
+    #[explain(
+        NotReady,
+        hint = "Set it NOT NULL first: ALTER TABLE {table} ALTER COLUMN {ident} SET NOT NULL;"
+    )]
+    MayBeNull { attribute: String, table: String, ident: String },
+    #[error("segment tag \"{tag}\" of sequence \"{sequence}\" does not exist")]
+    #[explain(
+        Undefined,
+        detail = "The sequence has given ids of this tag, and must continue above them.",
+        hint = "Create the tag again, above all ids that are in use: SELECT snowflake_ids.segment_create({}, start => ...);",
+        quoted(tag)
+    )]
+    TagGone { tag: String, sequence: String },
     #[error("the schema of the column's sequence was renamed meanwhile")]
     #[explain(NotReady, hint = "Try again.")]
     OtherSequence,
@@ -347,7 +361,7 @@ impl ColumnError {
             None => of_generator(bound.generator.as_deref()),
         });
         let way = match written {
-            Some(_) if column.is_identity => format!(
+            Some(_) if column.identity.is_some() => format!(
                 "Attach the column: SELECT snowflake_ids.attach({}, {}{});",
                 quoted(&table),
                 quoted(&attribute),

@@ -106,6 +106,19 @@ pub enum Notice {
     )]
     #[serde(skip)]
     StaysUnbound { attribute: String, table: String, obstacle: Obstacle },
+    #[error("tables that inherit from \"{table}\" have no default for column \"{attribute}\"")]
+    #[explain(
+        Notice,
+        detail = "Rows inserted into them directly need one: {without}.",
+        hint = "Detach with kind => 'sequence' to also give them a default."
+    )]
+    WithoutDefault { table: String, attribute: String, without: String },
+    #[error("sequence \"{sequence}\" continues above the column's highest value")]
+    #[explain(
+        Notice,
+        detail = "It was at its maximum, where DROP EXTENSION or a dump of the table alone leaves a bound sequence."
+    )]
+    Resumed { sequence: String },
     #[error("column \"{attribute}\" of relation \"{table}\" continues from its highest id")]
     #[explain(Notice, detail = "The highest id is {highest}. Snowflake ids that are in the column stay.")]
     Continues { attribute: String, table: String, highest: i64 },

@@ -29,7 +29,7 @@ impl Found {
     pub fn of(facts: &Facts, column: &Column) -> Self {
         if facts.kind(column).is_some() {
             Self::Attached
-        } else if column.is_identity {
+        } else if column.identity.is_some() {
             Self::Identity
         } else if column.source().is_some_and(|sequence| column.owned.contains(&sequence)) {
             Self::Serial

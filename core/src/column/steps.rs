@@ -2,7 +2,7 @@
 
 use super::default::{IdKind, tag_of};
 use super::error::ColumnError;
-use super::facts::{Column, Facts, Sequence};
+use super::facts::{Column, Facts, Identity, Sequence};
 use super::notice::Notice;
 use super::other_layout;
 use super::tag::Course;
@@ -80,8 +80,10 @@ pub enum Step {
     TellHolders,
     /// Restores defaults that call `nextval`, which returns numbers above this id.
     RestoreSequence(i64),
-    /// Restores identities, which count above this id.
-    RestoreIdentities(i64),
+    /// Restores the identity of this table's column, which counts above this id.
+    RestoreIdentity(u32, Identity, i64),
+    /// Tells which tables below have no default.
+    TellWithoutDefault,
 }
 
 /// Returns the steps that give a column a default of this extension, `written` as Postgres prints it. `highest` is the highest
@@ -251,8 +253,9 @@ pub fn source(column: &Column, asked: Option<Source>, was_identity: bool) -> (So
 /// Returns the steps that detach a column, whose kind of ids and default are given, and give it another source.
 ///
 /// # Errors
-/// [`ColumnError::NoRoom`].
+/// [`ColumnError::NoRoom`] or [`ColumnError::MayBeNull`].
 pub fn detach(
+    facts: &Facts,
     column: &Column,
     (kind, written): (IdKind, String),
     source: Source,
@@ -268,11 +271,25 @@ pub fn detach(
             steps.push(Step::Tell(Notice::Continues { attribute, table, highest }));
         }
     }
-    steps.push(match source {
-        Source::None => Step::DropDefault,
-        Source::Sequence => Step::RestoreSequence(highest),
-        Source::Identity => Step::RestoreIdentities(highest),
-    });
+    match source {
+        Source::None => steps.push(Step::DropDefault),
+        Source::Sequence => steps.push(Step::RestoreSequence(highest)),
+        Source::Identity => {
+            steps.push(Step::DropDefault);
+            // Children come before their parents, because restoring a table's identity drops the sequences of the tables below.
+            for member in facts.members(column).into_iter().rev() {
+                let identity = facts.identity(member).filter(|_| !is_distributed);
+                let is_top = member.table.oid == column.table.oid;
+                let Some(identity) = identity.or(is_top.then_some(Identity::ByDefault)) else { continue };
+                if !member.is_not_null {
+                    let (attribute, table) = (member.attribute.clone(), member.table.name.clone());
+                    return Err(ColumnError::MayBeNull { attribute, table, ident: member.ident.clone() });
+                }
+                steps.push(Step::RestoreIdentity(member.table.oid, identity, highest));
+            }
+            steps.push(Step::TellWithoutDefault);
+        }
+    }
     steps.push(Step::TellKept(written));
     Ok(steps)
 }

@@ -169,7 +169,7 @@ fn check_column(column: &Column, kind: IdKind) -> Result<(), ColumnError> {
         });
     } else if column.is_generated {
         return Err(ColumnError::Generated { attribute, table });
-    } else if column.is_identity && column.identity_sequence.is_none() {
+    } else if column.identity.is_some() && column.identity_sequence.is_none() {
         return Err(ColumnError::ParentsIdentity { attribute, table });
     }
     Ok(())
@@ -179,7 +179,8 @@ fn check_column(column: &Column, kind: IdKind) -> Result<(), ColumnError> {
 fn check_uses(facts: &Facts, members: &[&Column], kind: IdKind) -> Result<(), ColumnError> {
     for member in members {
         let (attribute, table) = (member.attribute.clone(), member.table.name.clone());
-        if let Some(of) = member.references.clone().filter(|_| !member.has_default && !member.is_identity) {
+        let is_filled = member.has_default || member.identity.is_some();
+        if let Some(of) = member.references.clone().filter(|_| !is_filled) {
             return Err(ColumnError::ForeignKey { attribute, table, of });
         }
     }

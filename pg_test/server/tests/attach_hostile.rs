@@ -342,8 +342,8 @@ fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()
         "create_sequence_for('precious'::regclass, 'create sequence hostile.s')",
         "lock_table('precious'::regclass)",
         "set_default('precious', 'id', 'drop default')",
-        "set_sequence('precious_id_seq', 1, true)",
-        "highest_id('precious', 'id')",
+        "sequence_move('precious_id_seq'::regclass, 1, true)",
+        "stored_id('precious', 'id')",
         "drop_sequences('precious', 'id')",
     ] {
         mallory.fails(&format!("select snowflake_ids_internal.{call}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;

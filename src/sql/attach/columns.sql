@@ -46,13 +46,10 @@ $$;
 -- default. owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
-LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN QUERY
+LANGUAGE sql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     WITH columns AS (
         SELECT a.attrelid, a.attnum
-        FROM snowflake_ids_internal.table_and_below(relation) t
-            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
+        FROM snowflake_ids_internal.table_and_below($1) t JOIN pg_attribute a ON a.attrelid = t AND a.attname = $2 COLLATE "C"
     ), linked AS (
         SELECT d.objid AS relid, c.attrelid AS owner
         FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
@@ -63,10 +60,7 @@ BEGIN
             JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
         WHERE d.refclassid = 'pg_class'::regclass
     )
-    SELECT s.oid::regclass, max(l.owner)::regclass
-    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
-    GROUP BY s.oid;
-END
+    SELECT s.oid::regclass, max(l.owner)::regclass FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S' GROUP BY s.oid
 $$;
 
 -- Returns a table's name with its schema, also for temporary tables, whose regclass prints without a schema.
@@ -74,88 +68,6 @@ CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
-$$;
-
--- Returns the kind of identity that the column has in each table, or had before its sequence was bound. Keys are oids of
--- tables; values are a for ALWAYS and d for BY DEFAULT.
-CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned record;
-    identity "char";
-    identities jsonb := '{}';
-BEGIN
-    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
-    LOOP
-        identity := owned.attidentity;
-        IF identity = '' THEN
-            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
-        END IF;
-        IF identity IN ('a', 'd') THEN
-            identities := identities || jsonb_build_object(owned.owner::oid, identity);
-        END IF;
-    END LOOP;
-    RETURN identities;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.objid::regclass
-    FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
-        AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-$$;
-
--- Returns the options and the position of a sequence, without the type, because an identity has its column's type.
-CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
-        s.seqcache, CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), p.last_value, p.is_called
-    FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
-$$;
-
--- Returns the highest number of a sequence, including numbers that were issued and may not be stored yet. The highest number
--- of a descending sequence is its start.
-CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    bound snowflake_ids.sequence_binding;
-    highest bigint;
-BEGIN
-    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
-        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
-    IF FOUND AND bound.tag IS NULL THEN
-        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
-    ELSIF NOT FOUND THEN
-        SELECT CASE WHEN NOT p.is_called THEN p.last_value - 1
-            WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)
-            ELSE p.last_value END
-        INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_position(sequence) p WHERE s.seqrelid = sequence;
-    ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
-        highest := snowflake_ids_internal.highest_of_tag(bound.tag);
-    ELSE
-        -- Only the tag tells which ids the sequence has given.
-        RAISE undefined_object USING
-            MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
-            DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
-            HINT = format('Create the tag again, above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
-    END IF;
-    RETURN greatest(highest, bound.last_number);
-END
-$$;
-
--- Returns the highest id of a tag that this database has reserved or received.
-CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
-    END IF;
-    RETURN snowflake_ids.segment_raise(tag, 0);
-END
 $$;
 
 -- Returns the highest id that is stored in a column of one table.
@@ -171,30 +83,5 @@ EXCEPTION WHEN undefined_function THEN
             (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
              WHERE i.indrelid = relation AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
         HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
-END
-$$;
-
--- Returns the highest id that is stored in the table or in tables below, or was issued by the column's sequences and tags.
--- Ignores negative ids.
-CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
-    member regclass;
-    looked_at bigint;
-    stored bigint;
-BEGIN
-    FOR member, looked_at IN SELECT m, place - 1 FROM unnest(members) WITH ORDINALITY t (m, place) LOOP
-        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
-        stored := greatest(stored, snowflake_ids_internal.stored_id(member, attribute));
-    END LOOP;
-    RETURN greatest(stored, 0,
-        (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
-        -- Any role may name a tag in a default. The position of another role's tag must not be revealed.
-        (SELECT max(snowflake_ids_internal.highest_of_tag(t))
-            FROM (SELECT DISTINCT c.relowner,
-                    snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
-                FROM unnest(members) b JOIN pg_class c ON c.oid = b) tags (owner, t)
-            WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(owner, t)));
 END
 $$;

@@ -293,7 +293,7 @@ BEGIN
         sequence := NULL;
     END IF;
     IF kind COLLATE "C" = 'identity' THEN
-        PERFORM snowflake_ids_internal.restore_identity(relation, attribute, highest, false, sequence, options);
+        PERFORM snowflake_ids_internal.restore_identity(relation, attribute, coalesce(highest, '-9223372036854775808'), coalesce(sequence, 0), options);
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));

@@ -1,0 +1,182 @@
+//! Sequences and identities of a column whose table and tables below are locked. Statements run as the owners of tables and
+//! sequences; a comment names the exception.
+
+use super::facts;
+use super::tags::PUT;
+use crate::pg::relation::{self, Relation};
+use crate::pg::report::{report, spi, tell};
+use crate::pg::statement::{self, Statement};
+use crate::pg::text::TextOut;
+use crate::progress;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::column::bound::resumed;
+use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::{Column, Facts, Identity};
+use snowflake_ids_core::column::notice::Notice;
+use std::ffi::CString;
+
+macro_rules! internal {
+    ($call:literal) => {
+        Statement::new(concat!("SELECT snowflake_ids_internal.", $call))
+    };
+}
+pub(super) use internal;
+
+static DROP_IDENTITY: Statement =
+    internal!("as_owner($1, format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', $1::regclass, $2))");
+static CREATE: Statement = internal!("create_sequence($1, $2, $3, concat_ws(' ', $4, $5))");
+static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
+static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
+static KEPT: Statement = internal!("kept_sequence($1, $2, $3)");
+static MOVE: Statement =
+    internal!("sequence_move($1, ($2::json ->> 'last_value')::bigint, ($2::json ->> 'is_called')::boolean)");
+static STORED: Statement = internal!("stored_id($1, $2)");
+
+/// The highest number that sequences gave, or tags of members' defaults. Any role may name a tag in a default. The position of
+/// another role's tag must not be revealed.
+static ISSUED: Statement = Statement::new(
+    "SELECT greatest((SELECT max(snowflake_ids_internal.highest_number(s)) FROM (SELECT DISTINCT unnest($3)) AS n (s)),
+        (SELECT max(snowflake_ids_internal.highest_of_tag(t.tag)) FROM (
+                SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(c.oid, $2))
+                FROM pg_class AS c WHERE c.oid = ANY ($1)) AS t (owner, tag)
+            WHERE t.tag IS NOT NULL AND snowflake_ids_internal.may_take_ids(t.owner, t.tag)))",
+);
+
+static ADD_IDENTITY: Statement = Statement::new(
+    "SELECT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', $1::regclass, $2, $3, '(' || nullif($4, '') || ')')",
+);
+static IDENTITY: Statement = Statement::new(
+    "SELECT d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 AND d.refobjsubid = $2
+         AND d.classid = 'pg_class'::regclass AND d.deptype = 'i'",
+);
+
+/// The name of a sequence, its type and its options, without limits that the type gives; and its position, comment and rights.
+static FORMER: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.qualified_name(c.oid), format('AS %s', s.seqtypid::regtype), concat('INCREMENT BY ', s.seqincrement,
+            ' MINVALUE ' || nullif(s.seqmin, -t.most - 1), ' MAXVALUE ' || nullif(s.seqmax, t.most), ' START WITH ', s.seqstart,
+            ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' END),
+        json_build_object('last_value', p.last_value, 'is_called', p.is_called, 'comment', obj_description(c.oid, 'pg_class'), 'rights',
+            CASE WHEN c.relacl IS NOT NULL THEN coalesce((SELECT json_agg(a) FROM aclexplode(c.relacl) AS a), '[]') END)::text
+     FROM pg_class AS c JOIN pg_sequence AS s ON s.seqrelid = c.oid, snowflake_ids_internal.type_maximum(s.seqtypid) AS t (most),
+        snowflake_ids_internal.sequence_position(c.oid) AS p WHERE c.oid = $1",
+);
+
+/// Gives a new sequence the comment and the rights. The owner becomes the grantor of all rights, even if another role had granted
+/// them.
+static SET_RIGHTS: Statement = Statement::new(
+    "WITH made AS (
+        SELECT format('ON SEQUENCE %s', snowflake_ids_internal.qualified_name(c.oid)) AS place, $2::json ->> 'comment' AS comment,
+            ($2::json ->> 'rights')::json AS rights, c.relacl, acldefault('s', c.relowner) AS acl FROM pg_class AS c WHERE c.oid = $1
+     ), wanted AS (
+        SELECT a.* FROM made AS m, json_to_recordset(m.rights) AS a (grantee oid, privilege_type text, is_grantable boolean)
+        UNION ALL SELECT a.grantee, a.privilege_type, a.is_grantable FROM made AS m, aclexplode(m.acl) AS a WHERE m.rights IS NULL
+     ), roles (oid, name) AS (SELECT 0::oid, 'PUBLIC' UNION ALL SELECT r.oid, quote_ident(r.rolname) FROM pg_roles AS r)
+     SELECT snowflake_ids_internal.as_owner($1, c.change) FROM (
+        SELECT 0, format('COMMENT %s IS %L', m.place, m.comment) FROM made AS m WHERE octet_length(m.comment) <= 8000
+        UNION ALL SELECT 1, format('REVOKE ALL %s FROM %s', m.place, r.name) FROM made AS m, roles AS r
+        WHERE num_nonnulls(m.relacl, m.rights) > 0 AND r.oid IN (SELECT a.grantee FROM aclexplode(coalesce(m.relacl, m.acl)) AS a)
+        UNION ALL SELECT 2, format('GRANT %s %s TO %s%s', w.privilege_type, m.place, r.name, CASE WHEN w.is_grantable THEN ' WITH GRANT OPTION' END)
+        FROM made AS m, wanted AS w JOIN roles AS r ON r.oid = w.grantee WHERE num_nonnulls(m.relacl, m.rights) > 0
+        ORDER BY 1 OFFSET 0) AS c (place, change)",
+);
+
+fn place<'a>(column: &Column) -> [DatumWithOid<'a>; 2] {
+    let relation = Oid::from(column.table.oid);
+    [relation.into(), relation::column_name(relation, column.number).into()]
+}
+
+/// Returns the highest id that a column and the columns below hold, or that their sequences and tags gave. Ignores negative ids.
+/// With `resumes`, first resumes the sequences that were bound when the extension was dropped.
+pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, ErrorReport> {
+    let (members, mut stored) = (facts.members(column), None);
+    for (done, member) in (0..).zip(&members) {
+        progress::set_tables(done, members.len().try_into().unwrap_or(u64::MAX));
+        stored = stored.max(STORED.first(&place(member), |row| row.get::<i64>(1)).map_err(spi)?.flatten());
+    }
+    let owned = members.iter().flat_map(|member| &member.owned).filter(|_| resumes);
+    for sequence in owned.filter_map(|oid| facts.sequence(*oid)) {
+        let Some(relation) = Relation::find(sequence.oid.into()) else { continue };
+        let at = relation.position().map(|at| (at.last_value, at.is_called));
+        if let Some((number, is_called)) = at.and_then(|at| resumed(sequence, at, stored)) {
+            tell(Notice::Resumed { sequence: sequence.name.clone() });
+            relation.lock();
+            PUT.run(&[Oid::from(sequence.oid).into(), number.into(), is_called.into()]).map_err(spi)?;
+        }
+    }
+    let [_, name] = place(column);
+    let tables = facts::oids(members.iter().map(|member| member.table.oid));
+    let named = members.iter().flat_map(|member| member.owned.iter().chain(&member.sequence));
+    let sequences = facts::oids(named.copied());
+    let issued = ISSUED.first(&[tables, name, sequences], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
+    Ok(stored.max(issued).unwrap_or_default().max(0))
+}
+
+/// Drops identities, and with them their sequences. With `keeps`, creates sequences with the same names and options again.
+pub fn drop_identities(members: &[&Column], keeps: bool) -> Result<(), ErrorReport> {
+    for member in members {
+        // With a partitioned table's identity go those of its partitions.
+        let identity = member.identity_sequence.map(Oid::from).filter(|of| Relation::find(*of).is_some());
+        let Some(of) = identity else { continue };
+        let ([name, of_type, options, former], [relation, attribute]) = (read(of)?, place(member));
+        DROP_IDENTITY.run(&place(member)).map_err(spi)?;
+        if keeps {
+            // With its type, because a sequence that ends at its type's maximum is widened when it is bound.
+            let arguments = [relation, attribute, name.into(), of_type.into(), options.into()];
+            pass_on(former, CREATE.first(&arguments, |row| row.get::<Oid>(1)).map_err(spi)?.flatten())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the name, the type and the options of a sequence that is made again, and the argument of [`pass_on`].
+fn read(of: Oid) -> Result<[Option<TextOut>; 4], ErrorReport> {
+    let found = FORMER.first(&[of.into()], |row| Ok([row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?]));
+    Ok(found.map_err(spi)?.unwrap_or_default())
+}
+
+/// Gives a new sequence the position, the comment and the rights of the former one.
+fn pass_on(former: Option<TextOut>, to: Option<Oid>) -> Result<(), ErrorReport> {
+    let arguments = [to.into(), former.into()];
+    MOVE.run(&arguments).and_then(|()| SET_RIGHTS.run(&arguments)).map_err(spi)
+}
+
+/// Returns the sequence that a column owns, as wide as its numbers above an id need it.
+pub fn kept_sequence(column: &Column, highest: i64) -> Result<Option<Oid>, ErrorReport> {
+    let [relation, attribute] = place(column);
+    Ok(KEPT.first(&[relation, attribute, highest.into()], |row| row.get::<Oid>(1)).map_err(spi)?.flatten())
+}
+
+/// Restores an identity. It gets the options of the kept sequence, or without one, `options`.
+pub fn restore_identity(
+    column: &Column,
+    identity: Identity,
+    highest: i64,
+    kept: Option<Oid>,
+    mut options: Option<TextOut>,
+) -> Result<(), ErrorReport> {
+    let kind = if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" };
+    let mut former = None;
+    if let Some(kept) = kept {
+        [_, _, options, former] = read(kept)?;
+        DROP_SEQUENCES.run(&place(column)).map_err(spi)?;
+    }
+    let [relation, attribute] = place(column);
+    let sql =
+        ADD_IDENTITY.first(&[relation, attribute, kind.into(), options.into()], |row| row.get::<TextOut>(1));
+    let sql = sql.map_err(spi)?.flatten().map(|sql| CString::new(sql.as_bytes()).unwrap_or_default());
+    // The caller's rights are used, because the owner may lack the right to create a sequence in the schema. No row is read.
+    statement::number(&sql.unwrap_or_default()).map_err(spi)?;
+    let table = Oid::from(column.table.oid);
+    let made = IDENTITY
+        .first(&[table.into(), column.number.into()], |row| row.get::<Oid>(1))
+        .map_err(spi)?
+        .flatten();
+    if made.is_none() {
+        return Err(report(ColumnError::OtherSequence));
+    } else if kept.is_some() {
+        pass_on(former, made)?;
+    }
+    ADVANCE.run(&[made.into(), highest.into()]).map_err(spi)
+}

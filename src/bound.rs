@@ -57,7 +57,12 @@ enum Last {
     Forgotten,
 }
 
-static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)");
+/// Raises a tag here, or at the registry. Returns the tag's highest id.
+static RAISE: Statement = Statement::new(
+    "SELECT CASE WHEN NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN snowflake_ids_internal.segment_raise($1, $2)
+         WHEN r.reached >= $2 OR NOT snowflake_ids_internal.registry_seed($1, $2) THEN r.reached ELSE $2 END
+     FROM (SELECT max(r.max_id) AS reached FROM snowflake_ids.received AS r WHERE r.tag = $1 COLLATE \"C\") AS r",
+);
 
 /// Returns the next number of a sequence. The caller's rights on an identity column's sequence are not checked.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {

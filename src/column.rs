@@ -6,6 +6,7 @@ pub mod changes;
 pub mod facts;
 pub mod new_columns;
 pub mod owned;
+pub mod schema;
 pub mod series;
 pub mod steps;
 pub mod tags;

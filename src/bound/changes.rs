@@ -11,10 +11,11 @@ use crate::pg::redirect::{self, TaggedDefault};
 use crate::pg::relation::Relation;
 use crate::pg::relcache;
 use crate::pg::replication;
-use crate::pg::report::{raise, report, spi};
+use crate::pg::report::{raise, report, spi, tell};
 use crate::pg::sequence::{self, SequenceTerms};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
+use crate::pg::text::TextOut;
 use crate::pg::transaction::{self, Hooks};
 use crate::settings;
 use crate::store::bound::Binding;
@@ -22,14 +23,28 @@ use crate::store::tables::{SEGMENT, SEQUENCE_BINDING};
 use crate::tag::error::SegmentError;
 use crate::tag::privilege;
 use pgrx::pg_sys::Oid;
+use pgrx::spi::SpiError;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use snowflake_ids_core::column::error::Obstacle;
+use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::tag::privilege::Action;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
 static ATTACH: Statement = Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)");
-static RESTART: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)");
+/// Others who take ids of a bound sequence's tag, as a notice; null if there are none.
+static USERS: Statement = Statement::new(
+    "SELECT json_build_object('use', u.users, 'sequence', (SELECT c.relname FROM pg_class AS c WHERE c.oid = $1), 'tag', $2)::text
+     FROM (SELECT CASE WHEN EXISTS (SELECT FROM snowflake_ids.registry_server) THEN 'registered'
+         WHEN snowflake_ids_internal.has_workers() THEN 'clustered'
+         WHEN snowflake_ids_internal.sequence_tag_is_shared($1, $2) THEN 'shared' END) AS u (users) WHERE u.users IS NOT NULL",
+);
+/// Moves the numbers of a column with gaps, which go on from the new number.
+static SHIFT: Statement = Statement::new(
+    "UPDATE snowflake_ids.segment AS s SET remainder = ($2 + 1) % s.increment
+     WHERE s.tag = $1 COLLATE \"C\" AND s.is_made AND s.remainder <> ($2 + 1) % s.increment",
+);
+static MOVE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_set($1, $2, true)");
 
 /// True if this transaction has dropped a sequence that may have been bound, or a default that took ids of a tag.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -241,9 +256,19 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =
                 SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
-            let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
-            table.as_owner(|| RESTART.run(&arguments))?;
+            table.as_owner(|| restart(of, TagText(*tag), highest.max(0)))?;
         }
     }
     Ok(true)
+}
+
+/// Restarts the tag of a bound sequence above an id, unless others take ids of the tag, too.
+fn restart(of: Oid, tag: TagText, highest: i64) -> Result<(), SpiError> {
+    let users = USERS.first(&[of.into(), tag.into()], |row| row.get::<TextOut>(1))?.flatten();
+    if let Some(users) = users {
+        serde_json::from_str::<Notice>(&users.to_utf8_lossy()).into_iter().for_each(tell);
+        return Ok(());
+    }
+    SHIFT.run(&[tag.into(), highest.into()])?;
+    MOVE.run(&[tag.into(), highest.into()])
 }

@@ -261,6 +261,8 @@ static NAMED_BY: Statement = Statement::of_many(
     FROM uses AS u GROUP BY u.sequence",
 );
 
+static COUNT_TAGS: Statement = Statement::new("SELECT count(*) FROM snowflake_ids.segment");
+
 /// Uses of a column that INSERT meets, or that calculate with the column in a narrower type.
 static USES: Statement = Statement::new(
     "WITH members (relation, number, type, is_filled) AS MATERIALIZED (
@@ -370,7 +372,7 @@ static NEW_COLUMNS: Statement = Statement::new(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT c.oid::regclass::text AS \"table\", a.attname::text AS attribute, a.attnum AS number, b.base::text AS type_name, ",
     base!(),
-    ", s.oid::bigint AS sequence
+    ", s.oid::bigint AS sequence, pg_get_expr(f.adbin, f.adrelid) AS expression
      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
@@ -378,8 +380,6 @@ static NEW_COLUMNS: Statement = Statement::new(concat!(
         LEFT JOIN pg_attrdef AS f ON f.adrelid = c.oid AND f.adnum = a.attnum",
     of_type!("a.atttypid"),
     " WHERE c.oid = $1 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND $2 IN (0, a.attnum)
-        -- The copy of a former identity takes its ids already.
-        AND pg_get_expr(f.adbin, f.adrelid) ~ '^(snowflake|segment)_nextval' IS NOT TRUE
         AND NOT EXISTS (SELECT FROM pg_depend AS e
             WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
      ORDER BY a.attlen, a.attnum) AS r"
@@ -408,6 +408,11 @@ pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport
         references.extend(found);
     }
     gather(columns, sequences, references)
+}
+
+/// Returns the number of tags.
+pub fn count_tags() -> Result<i64, ErrorReport> {
+    Ok(COUNT_TAGS.first(&[], |row| row.get::<i64>(1)).map_err(spi)?.flatten().unwrap_or_default())
 }
 
 /// Reads the facts of a column whose table and tables below are locked.

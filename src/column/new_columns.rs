@@ -12,12 +12,10 @@ use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
 
 static ATTACH: Statement = Statement::new("SELECT snowflake_ids.attach($1, $2, $3)");
 static BIND: Statement = Statement::new("SELECT snowflake_ids.bind_sequence($1)");
-static CHECK_RIGHT: Statement =
-    Statement::new("SELECT snowflake_ids_internal.check_manages_tags('bind_sequence')");
 
 /// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0.
 pub fn attach(table: Oid, number: i32, ids: NewIds) -> Result<(), ErrorReport> {
-    for column in facts::of_new_columns(table, number)? {
+    for column in facts::of_new_columns(table, number)?.into_iter().filter(|column| !column.takes_ids()) {
         with_texts(
             || attach_one(table, &column, ids),
             |error| column.failed(ids, error.message(), error.detail(), error.hint()),
@@ -30,7 +28,7 @@ fn attach_one(table: Oid, column: &NewColumn, ids: NewIds) -> Result<(), ErrorRe
     let of = Oid::from(column.sequence);
     let mut sequence = Sequence::default();
     if ids == NewIds::Bound && !column.base.is_narrow() {
-        CHECK_RIGHT.run(&[]).map_err(spi)?;
+        tags::check_manager("bind_sequence")?;
         sequence = facts::of_sequence(of)?;
     }
     match column.fate(ids, &sequence) {

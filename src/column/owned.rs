@@ -2,7 +2,7 @@
 //! sequences; a comment names the exception.
 
 use super::facts;
-use super::tags::PUT;
+use super::tags;
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
 use crate::pg::statement::{self, Statement};
@@ -102,7 +102,7 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
         if let Some((number, is_called)) = at.and_then(|at| resumed(sequence, at, stored)) {
             tell(Notice::Resumed { sequence: sequence.name.clone() });
             relation.lock();
-            PUT.run(&[Oid::from(sequence.oid).into(), number.into(), is_called.into()]).map_err(spi)?;
+            tags::put(sequence.oid.into(), number, is_called)?;
         }
     }
     let [_, name] = place(column);

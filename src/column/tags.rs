@@ -9,8 +9,11 @@ use crate::pg::sequence;
 use crate::pg::statement::{self, Statement};
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
+use crate::pg::{extension, role};
+use crate::store::citus;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{self, Oid};
+use pgrx::spi::quote_identifier;
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
@@ -35,8 +38,6 @@ static KEEP_MADE: Statement =
 static LIMIT: Statement = Statement::new("SELECT snowflake_ids.segment_alter($1, max_value => $2)");
 static RAISE: Statement = Statement::new("SELECT snowflake_ids.segment_raise($1, $2)");
 
-static HAS_WORKERS: Statement = Statement::new("SELECT snowflake_ids_internal.has_workers()");
-
 /// Lets the owner of a column move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY still work.
 static GRANT: Statement = Statement::new(
     "INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
@@ -58,10 +59,19 @@ static HIGHEST: Statement = Statement::new(
      WHERE s.seqrelid = $1",
 );
 static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
-pub(super) static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, $3)");
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
 );
+
+/// Fails if the current role does not manage tags, and so may not call this extension's internal functions.
+pub fn check_manager(function: &str) -> Result<(), ErrorReport> {
+    if extension::function("snowflake_ids_internal.has_workers()").is_some_and(role::may_execute) {
+        return Ok(());
+    }
+    let role = role::name(role::current()).unwrap_or_default();
+    let (function, ident) = (function.to_owned(), quote_identifier(&role));
+    Err(report(ColumnError::NotManager { function, role, ident }))
+}
 
 /// The column that a tag is for.
 #[derive(Clone, Copy)]
@@ -135,7 +145,7 @@ fn raise_known(
 /// Raises a tag above ids that columns hold, as after a restore.
 pub fn raise_restored(tag: &TextOut, highest: i64) -> Result<(), ErrorReport> {
     raise_tag(tag, highest, None, None, Place::ANY)?;
-    if HAS_WORKERS.first(&[], |row| row.get::<bool>(1)).map_err(spi)?.flatten() == Some(true) {
+    if citus::has_workers().map_err(spi)? {
         tell(Notice::Reserved { tag: tag.to_utf8_lossy(), highest });
     }
     Ok(())
@@ -180,7 +190,7 @@ pub fn bind(
             return Err(report(ColumnError::SequenceAbove { sequence, highest, written, next }));
         }
     }
-    PUT.run(&[of.into(), terms.max.into(), true.into()]).map_err(spi)?;
+    put(of, terms.max, true)?;
     let tag = tag.and_then(bytes);
     binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
 }
@@ -215,11 +225,18 @@ pub fn unbind(of: Oid, above: i64) -> Result<bool, ErrorReport> {
     let Some(bound) = facts::bound_sequence(of)? else { return Ok(false) };
     let number = bound.number_above(highest_number(of)?.max(above)).map_err(report)?;
     binding::erase(of).map_err(report)?;
-    PUT.run(&[of.into(), number.into(), false.into()]).map_err(spi)?;
+    put(of, number, false)?;
     let (changes, told) = bound.changes_to_restore(number);
     told.into_iter().for_each(tell);
     alter(of, changes.into_iter())?;
     Ok(true)
+}
+
+/// Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file.
+pub fn put(of: Oid, number: i64, is_called: bool) -> Result<(), ErrorReport> {
+    alter(of, ["RESTART"].into_iter())?;
+    Relation::find(of).inspect(|found| _ = found.as_owner(|| sequence::setval(of, number, is_called)));
+    Ok(())
 }
 
 /// Alters a sequence as its owner.

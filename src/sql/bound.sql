@@ -78,28 +78,11 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_recorded(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_recorded_wrapper';
 
-/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the owner of the table
-   of tags. */
-CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    reached bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN snowflake_ids_internal.segment_raise(tag, value);
-    END IF;
-    SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-    RETURN CASE WHEN reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN reached ELSE value END;
-END
-$$;
-
 /* Returns whether another sequence, or a default of another column or a domain, uses a bound sequence's tag. Other sessions'
    temporary tables do not count, because any login can create them. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = $2 COLLATE "C" AND b.sequence <> $1)
         OR EXISTS (
             SELECT FROM (
                 SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
@@ -108,72 +91,13 @@ BEGIN
                 WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
             WHERE EXISTS (
                     SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
-                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, $2) COLLATE "C") > 0)
                 -- Any role may name a tag in a default.
-                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
+                AND snowflake_ids_internal.may_take_ids(f.owner, $2)
                 AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
-                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-                        AND d.deptype IN ('a', 'i')));
-END
-$$;
-
-/* Fails if the caller does not manage tags. This check only gives a clearer error: the internal functions refuse such a
-   caller, too. */
-CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT has_function_privilege('snowflake_ids_internal.bind_here'::regproc, 'EXECUTE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('permission denied for function %s', left(function, 32)),
-            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
-            HINT = format('Ask the owner of the database or a superuser to run SELECT snowflake_ids.administration_grant(''tags'', %L).',
-                current_user);
-    END IF;
-END
-$$;
-
-/* Returns whether workers of a Citus cluster take ids from this database's tags. */
-CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
-        RETURN false;
-    END IF;
-    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0);
-END
-$$;
-
-/* Restarts the tag of a bound sequence, unless other sequences, columns or servers take ids of the tag, too. Runs with the
-   rights of the owner of the table of bindings. The caller has checked that the sequence's owner may move the tag. */
-CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    others text;
-    way text;
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        others := 'It gives ids of segment tag "%s", which a registry gives to other servers, too.';
-        way := 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
-    ELSIF snowflake_ids_internal.has_workers() THEN
-        others := 'It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.';
-        way := 'To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-            'node SELECT snowflake_ids.segment_discard(%1$L).';
-    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        others := 'Others take ids of segment tag "%s", too.';
-        way := 'To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).';
-    ELSE
-        -- Numbers of a column with gaps go on from the new number.
-        UPDATE snowflake_ids.segment AS s SET remainder = (highest + 1) % s.increment
-        WHERE s.tag = sequence_restart.tag AND s.is_made AND s.remainder <> (highest + 1) % s.increment;
-        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
-        RETURN;
-    END IF;
-    RAISE NOTICE USING
-        MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-        DETAIL = format(others, tag),
-        HINT = format(way, tag);
-END
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')))
 $$;
 
 /* Removes the bindings of dropped sequences, and returns their tags. Skips rows that other transactions have locked. */
@@ -185,16 +109,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     RETURNING b.tag
 $$;
 
-/* Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file. */
-CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.as_owner(sequence,
-        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
-    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
-END
-$$;
-
 CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
@@ -203,24 +117,12 @@ $$;
 
 CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
     generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
-    PERFORM snowflake_ids_internal.bind_here(sequence, kind, tag, generator);
-END
-$$;
+LANGUAGE c SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS 'MODULE_PATHNAME', 'bind_sequence_wrapper';
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
 
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
-    PERFORM snowflake_ids_internal.unbind_here(sequence);
-END
-$$;
+LANGUAGE c SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS 'MODULE_PATHNAME', 'unbind_sequence_wrapper';
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS

@@ -4,13 +4,15 @@
 use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
-use crate::column::{new_columns, owned, tags};
+use crate::column::{new_columns, owned, schema, tags};
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{report, tell};
+use crate::pg::report::{report, spi, tell};
 use crate::pg::text::{Text, TextOut};
-use crate::pg::{role, sequence};
+use crate::pg::{role, sequence, transaction};
 use crate::settings;
 use crate::shared::generator::SHARED;
+use crate::sql::attach::extension_keep;
+use crate::store::citus;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -23,17 +25,17 @@ use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::Source;
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
 use snowflake_ids_core::error::MAX_TEXT_BYTES;
+use std::ffi::CStr;
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
 
-/// Plans a schema, or all schemas if `schema` is null. `tags` is the number of tags that exist.
+/// Plans a schema, or all schemas if `schema` is null.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
 fn column_plan(
     schema: Option<Oid>,
-    kind: Text<'_>,
-    tags: Option<i64>,
+    kind: Option<Text<'_>>,
 ) -> Result<
     TableIterator<
         'static,
@@ -48,11 +50,11 @@ fn column_plan(
     >,
     ErrorReport,
 > {
-    let kind = kind_of(&kind)?;
+    let kind = checked_kind(&kind.ok_or_else(|| report(ColumnError::NullArgument("kind")))?)?;
     let facts = facts::of_schema(schema, kind)?;
     let most =
         settings::config().map_or(i64::MAX, |config| i64::try_from(config.max_tags).unwrap_or(i64::MAX));
-    let rows = plan(&facts, kind, Tags { count: tags.unwrap_or_default(), most }).into_iter().map(|row| {
+    let rows = plan(&facts, kind, Tags { count: facts::count_tags()?, most }).into_iter().map(|row| {
         let action = match row.action {
             Some(Action::Attach) => "attach",
             Some(Action::Bind(_)) => "bind",
@@ -79,7 +81,7 @@ fn columns_attached(
     >,
     ErrorReport,
 > {
-    let kind = kind.map(|kind| kind_of(&kind)).transpose()?;
+    let kind = kind.as_ref().map(checked_kind).transpose()?;
     let facts = facts::of_schema(schema, IdKind::Snowflake)?;
     let rows = attached(&facts, kind).into_iter().map(|found| match found {
         Attached::Column(table, number) => (Some(table.into()), Some(number), None),
@@ -88,33 +90,28 @@ fn columns_attached(
     Ok(TableIterator::new(rows))
 }
 
-/// Attaches a column, unless its table is distributed over a cluster. Returns whether the column is attached.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-#[search_path(pg_catalog, pg_temp)]
-fn attach_local(
-    relation: Option<Oid>,
-    attribute: Option<Text<'_>>,
-    kind: Option<Text<'_>>,
-    tag: Option<Text<'_>>,
-    sequence: Option<Text<'_>>,
-    generator: Option<Text<'_>>,
-) -> Result<bool, ErrorReport> {
-    let target = target(
-        relation,
-        attribute.as_ref(),
-        kind.as_ref(),
-        tag.as_ref(),
-        sequence.as_ref(),
-        generator.as_ref(),
-    )?;
-    steps::check_source(target.generator.as_ref())?;
-    if target.is_distributed()? {
-        return Ok(false);
+/// Fails in a transaction block, which a procedure that commits cannot end.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn check_may_commit(procedure: Text<'_>) -> Result<(), ErrorReport> {
+    if transaction::is_block() {
+        return Err(report(ColumnError::InBlock(procedure.read("procedure")?.into_owned())));
     }
-    target.attach().map(|()| true)
+    Ok(())
 }
 
-/// Attaches a column on this node.
+/// Changes a column of a schema, its table or its sequence.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn change_column(
+    of: Oid,
+    number: Option<i16>,
+    sequence: Option<Oid>,
+    kind: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    schema::change(of, number, sequence, kind.map(|kind| kind_of(&kind)).transpose()?)
+}
+
+/// Attaches a column on this node. Does nothing, and returns false, if the table is distributed and the call comes from a user.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
 fn attach_here(
@@ -124,24 +121,38 @@ fn attach_here(
     tag: Option<Text<'_>>,
     sequence: Option<Text<'_>>,
     generator: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    target(relation, attribute.as_ref(), kind.as_ref(), tag.as_ref(), sequence.as_ref(), generator.as_ref())?
-        .attach()
+    is_user: default!(bool, false),
+) -> Result<bool, ErrorReport> {
+    let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
+        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
+    };
+    let (former, kind) =
+        (sequence.read("sequence")?, kind.as_ref().map(|kind| kind.read("kind")).transpose()?);
+    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
+    let target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator };
+    if is_user {
+        steps::check_source(target.generator.as_ref())?;
+        if target.is_distributed()? {
+            return Ok(false);
+        }
+    }
+    target.attach().map(|()| true)
 }
 
-/// Detaches a column.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-#[search_path(pg_catalog, pg_temp)]
-fn detach_here(
+/// Detaches a column, whose name is of type `name`.
+#[pg_extern(sql = false)]
+fn detach(
     relation: Option<Oid>,
-    attribute: Option<Text<'_>>,
+    attribute: Option<&CStr>,
     kind: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
+    begin("detach")?;
     let (Some(relation), Some(attribute)) = (relation, attribute) else {
         return Err(report(ColumnError::NullArgument("relation and column")));
     };
     let source = kind.map(|kind| Source::read(&kind.read("kind")?).map_err(report)).transpose()?;
-    steps::detach(relation, name_of(&attribute)?, source)
+    steps::detach(relation, TextOut::of_bytes(attribute.to_bytes()), source)
 }
 
 /// Checks the kind of ids, with the tag and the generator, if there are any.
@@ -217,23 +228,6 @@ fn highest_number(sequence: Oid) -> Result<i64, ErrorReport> {
     tags::highest_number(sequence)
 }
 
-fn target(
-    relation: Option<Oid>,
-    attribute: Option<&Text<'_>>,
-    kind: Option<&Text<'_>>,
-    tag: Option<&Text<'_>>,
-    sequence: Option<&Text<'_>>,
-    generator: Option<&Text<'_>>,
-) -> Result<Target, ErrorReport> {
-    let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
-        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
-    };
-    let (former, kind) = (sequence.read("sequence")?, kind.map(|kind| kind.read("kind")).transpose()?);
-    let (tag, generator) = (given(tag, "tag")?, given(generator, "generator")?);
-    let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
-    Ok(Target { relation, attribute: name_of(attribute)?, wish, tag, generator })
-}
-
 fn wish(
     kind: Option<&str>,
     tag: Option<&TextOut>,
@@ -273,15 +267,41 @@ fn lock_table(relation: Oid) -> Result<(), ErrorReport> {
     steps::lock(relation)
 }
 
-/// Binds a sequence of the caller.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+/// Begins a call of a role that manages tags.
+fn begin(function: &str) -> Result<(), ErrorReport> {
+    extension_keep()?;
+    tags::check_manager(function)
+}
+
+/// Fails if the caller does not manage tags.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
-fn bind_here(
+fn check_manages_tags(function: Text<'_>) -> Result<(), ErrorReport> {
+    tags::check_manager(&function.read("function")?)
+}
+
+/// Returns whether workers of a Citus cluster take ids from this database's tags.
+#[pg_extern(schema = "snowflake_ids_internal", stable, parallel_unsafe)]
+fn has_workers() -> Result<bool, ErrorReport> {
+    citus::has_workers().map_err(spi)
+}
+
+/// Sets a sequence's position, which a rollback undoes.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn sequence_put(of: Oid, number: i64, is_called: bool) -> Result<(), ErrorReport> {
+    tags::put(of, number, is_called)
+}
+
+/// Binds a sequence of the caller.
+#[pg_extern(sql = false)]
+fn bind_sequence(
     of: Option<Oid>,
     kind: Option<Text<'_>>,
     tag: Option<Text<'_>>,
     generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
+    begin("bind_sequence")?;
     SHARED.ready("snowflake_ids.bind_sequence")?;
     let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
@@ -302,9 +322,9 @@ fn bind_here(
 }
 
 /// Unbinds a sequence of the caller.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-#[search_path(pg_catalog, pg_temp)]
-fn unbind_here(of: Option<Oid>) -> Result<(), ErrorReport> {
+#[pg_extern(sql = false)]
+fn unbind_sequence(of: Option<Oid>) -> Result<(), ErrorReport> {
+    begin("unbind_sequence")?;
     let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
     lock_owned(of)?;
     if tags::unbind(of, 0)? { Ok(()) } else { Err(report(ColumnError::NotBound(facts::name_of(of)?))) }
@@ -328,10 +348,7 @@ fn check_owned(of: Oid) -> Result<(), ErrorReport> {
     verdict::check_sequence_owner(&facts::of_sequence(of)?).map_err(report)
 }
 
-/// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0. DDL of every role calls this
-/// function.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
+#[pg_extern(sql = false)]
 fn attach_created(relation: Oid, number: i32, kind: Text<'_>) -> Result<(), ErrorReport> {
     let name = kind.read("kind")?;
     let ids = NewIds::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))?;
@@ -358,6 +375,12 @@ fn sequence_obstacle(
     let row =
         obstacle.map(|obstacle| (TextOut::of(obstacle.to_string()), obstacle.detail().and_then(TextOut::of)));
     Ok(TableIterator::new(row))
+}
+
+/// Returns the kind of ids that the library is ready to give.
+fn checked_kind(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
+    let kind = kind_of(kind)?;
+    steps::check_source(None).map(|()| kind)
 }
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {

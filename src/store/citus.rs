@@ -29,6 +29,16 @@ static AUTHINFO: Statement = Statement::new(
      WHERE a.rolename = current_user AND a.nodeid IN (0, $1) ORDER BY a.nodeid DESC LIMIT 1",
 );
 
+static HAS_WORKERS: Statement = Statement::new(
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid OPERATOR(pg_catalog.<>) 0)",
+);
+
+/// Returns whether workers of a Citus cluster take ids from this database's tags.
+pub fn has_workers() -> Result<bool, SpiError> {
+    let has_nodes = catalog::has_system_table(c"pg_dist_node");
+    Ok(has_nodes && HAS_WORKERS.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
+}
+
 /// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
 /// coordinator serves the same ids.
 pub fn is_worker() -> Result<bool, SpiError> {

@@ -29,6 +29,20 @@ pub enum ColumnError {
     #[explain(BadArgument, detail = "The generator given is \"{0}\".")]
     #[explain(hint = "Omit the generator, or use kind => 'snowflake'.")]
     HasGenerator(String),
+    #[error("permission denied for function {function}")]
+    #[explain(Denied, detail = "Role {ident} does not manage segment tags in this database.")]
+    #[explain(
+        hint = "Ask the owner of the database or a superuser to run SELECT snowflake_ids.administration_grant('tags', {}).",
+        quoted(role)
+    )]
+    NotManager { function: String, role: String, ident: String },
+    #[error("{0} cannot run inside a transaction block")]
+    #[explain(InTransaction, detail = "The procedure commits after each group of columns.")]
+    #[explain(hint = "CALL snowflake_ids.{0} outside of BEGIN and COMMIT.")]
+    InBlock(String),
+    #[error("the column has changed meanwhile")]
+    #[explain(NotReady)]
+    ColumnChanged,
     #[error("relation with OID {0} does not exist")]
     #[explain(NoTable)]
     NoRelation(u32),

@@ -125,6 +125,31 @@ pub enum Notice {
     #[error("sequence \"{sequence}\" stays of type bigint")]
     #[explain(Notice, detail = "It was of type {type_name}, and goes on at {number}.")]
     StaysBigint { sequence: String, type_name: String, number: i64 },
+    #[error("sequence \"{sequence}\" is not restarted")]
+    #[explain(
+        Notice,
+        detail = "It gives ids of segment tag \"{tag}\", which a registry gives to other servers, too."
+    )]
+    #[explain(hint = "To restart the tag, move it at the registry, with snowflake_ids.segment_set.")]
+    Registered { sequence: String, tag: String },
+    #[error("sequence \"{sequence}\" is not restarted")]
+    #[explain(
+        Notice,
+        detail = "It gives ids of segment tag \"{tag}\", of which other nodes of this Citus cluster hold some."
+    )]
+    #[explain(
+        hint = "To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set({}, 0, true), and on each other node SELECT snowflake_ids.segment_discard({}).",
+        quoted(tag),
+        quoted(tag)
+    )]
+    Clustered { sequence: String, tag: String },
+    #[error("sequence \"{sequence}\" is not restarted")]
+    #[explain(Notice, detail = "Others take ids of segment tag \"{tag}\", too.")]
+    #[explain(
+        hint = "To restart the tag for all of them: SELECT snowflake_ids.segment_set({}, 0, true).",
+        quoted(tag)
+    )]
+    Shared { sequence: String, tag: String },
     #[error("{0}")]
     #[serde(skip)]
     #[explain(Notice, detail_with = _0.detail().unwrap_or_default())]

@@ -12,7 +12,7 @@ DECLARE
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach');
-    IF snowflake_ids_internal.attach_local(relation, "column", kind, tag, sequence, generator) THEN
+    IF snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator, true) THEN
         RETURN;
     END IF;
     -- The tag and the coordinator are changed first, so that no worker repeats an id of the coordinator.
@@ -56,13 +56,7 @@ COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a column take ids above its present values, from snowflake_nextval(), snowflake_nextval(generator) or segment_nextval(tag)';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('detach');
-    PERFORM snowflake_ids_internal.detach_here(relation, "column", kind);
-END
-$$;
+LANGUAGE c SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS 'MODULE_PATHNAME', 'detach_wrapper';
 COMMENT ON FUNCTION snowflake_ids.detach IS
     'gives an attached column its former sequence or identity back, or what the argument kind names: sequence, identity or none';

@@ -123,6 +123,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.audit_tag(text)", Reads("t")),
     ("snowflake_ids_internal.audit_time(bigint)", Reads("k")),
     ("snowflake_ids_internal.base_type(oid)", Reads("20")),
+    ("snowflake_ids_internal.change_all(boolean,regnamespace,text)", MANAGES),
     ("snowflake_ids_internal.check_manages_tags(text)", MANAGES),
     (
         "snowflake_ids_internal.generator_check(text,text,integer,integer,text,integer)",

@@ -291,8 +291,6 @@ fn a_column_that_takes_ids_of_the_kind_is_attached_again_without_a_word() {
 #[test]
 fn new_columns_take_ids_that_fit_them() {
     let column = |base| NewColumn { base, sequence: SEQUENCE, ..NewColumn::default() };
-    let taking = |default: &str| NewColumn { expression: Some(default.to_owned()), ..column(Base::Bigint) };
-    assert!(taking("snowflake_nextval()").takes_ids() && !taking("nextval('s'::regclass)").takes_ids());
     let down = Sequence { increment: -1, ..sequence() };
     let fit = Sequence { base: Base::Integer, cycles: true, persistence: 'u', ..sequence() };
     for (ids, base, sequence, fate) in [

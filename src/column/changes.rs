@@ -1,7 +1,7 @@
 //! ALTER TABLE on columns that take ids: the limit of a tag follows the column's type, and a type that cannot hold the ids is
 //! refused. ALTER SEQUENCE on their sequences: what a bound sequence cannot be is refused.
 
-use super::facts::{self, own_functions};
+use super::facts;
 use crate::bound::cache;
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{raise, report, spi};
@@ -17,24 +17,6 @@ use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Column;
 use snowflake_ids_core::column::verdict::{ids_of, new_limit};
 use std::ffi::{CStr, c_int};
-
-/// The name of a column with a default or an identity, whether the default calls a function of this extension, and a sequence
-/// of the column; a row for each sequence. Reads no table of this extension, which somebody may have locked.
-static COLUMN: Statement = Statement::new(concat!(
-    "SELECT a.attname::text, EXISTS (
-                SELECT FROM pg_depend AS f WHERE f.classid = 'pg_attrdef'::regclass AND f.objid = d.oid
-                    AND f.refclassid = 'pg_proc'::regclass AND f.refobjid IN (",
-    own_functions!(),
-    ")),
-            s.sequence
-     FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-         LEFT JOIN LATERAL (
-             SELECT refobjid FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
-             UNION SELECT objid FROM pg_depend
-             WHERE refclassid = 'pg_class'::regclass AND refobjid = a.attrelid AND refobjsubid = a.attnum
-                 AND classid = 'pg_class'::regclass AND deptype IN ('a', 'i')) AS s (sequence) ON true
-     WHERE a.attrelid = $1 AND a.attnum = $2 AND (a.atthasdef OR a.attidentity <> '') AND a.attgenerated = ''",
-));
 
 static LIKE: Statement = Statement::new("SELECT snowflake_ids_internal.attach_like($1, $2, $3)");
 
@@ -104,15 +86,15 @@ fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> R
 }
 
 fn follow(relation: Oid, number: i16) -> Result<(), ErrorReport> {
-    let found = COLUMN.all(&[relation.into(), number.into()], |row| {
-        let is_ours = row.get::<bool>(2)?.unwrap_or(false);
-        let is_bound = |sequence| matches!(cache::row_at_once(sequence), Ok(Some(_)));
-        Ok(row
-            .get::<TextOut>(1)?
-            .filter(|_| is_ours || row.get::<Oid>(3).is_ok_and(|found| found.is_some_and(is_bound))))
-    });
-    let Some(name) = found.map_err(spi)?.into_iter().flatten().next() else { return Ok(()) };
-    let facts = facts::of_column(relation, &name)?;
+    // Reads no table of this extension that somebody may have locked.
+    let is_bound = |sequence| matches!(cache::row_at_once(sequence), Ok(Some(_)));
+    let owned =
+        sequence::owned_by(relation).into_iter().filter(|(of, _)| *of == number).map(|(_, owned)| owned);
+    let (named, _) = redirect::sequences_of_default(relation, number);
+    if !redirect::calls_extension(relation, number) && !named.into_iter().chain(owned).any(is_bound) {
+        return Ok(());
+    }
+    let facts = facts::of_column(relation, &relation::column_name(relation, number))?;
     let Some(column) = facts.columns().iter().find(|column| column.table.oid == relation.to_u32()) else {
         return Ok(());
     };

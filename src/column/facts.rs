@@ -26,7 +26,6 @@ macro_rules! own_functions {
             'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own"
     };
 }
-pub(super) use own_functions;
 
 /// The base type `b.base`, in the words of the core.
 macro_rules! base {
@@ -314,12 +313,6 @@ static WITHOUT_IDENTITY: Statement = Statement::new(
      FROM pg_attribute AS a WHERE a.attrelid = ANY ($1) AND a.attname = $2 COLLATE \"C\" AND a.attidentity = '' HAVING count(*) > 0",
 );
 
-/// The name of a relation, and whether a tag exists that its owner may not move.
-static RIGHT_TO_TAG: Statement = Statement::new(
-    "SELECT json_build_array(c.oid::regclass, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = $2 COLLATE \"C\"
-            AND NOT snowflake_ids_internal.may_move_tag(c.relowner, $2)))::text FROM pg_class AS c WHERE c.oid = $1",
-);
-
 /// The limit and the highest id of a tag, whether a table's owner may move the tag, and the highest number that all columns
 /// with this tag hold.
 static LIMIT_OF_TAG: Statement = Statement::new(
@@ -372,12 +365,11 @@ static NEW_COLUMNS: Statement = Statement::new(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT c.oid::regclass::text AS \"table\", a.attname::text AS attribute, a.attnum AS number, b.base::text AS type_name, ",
     base!(),
-    ", s.oid::bigint AS sequence, pg_get_expr(f.adbin, f.adrelid) AS expression
+    ", s.oid::bigint AS sequence
      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
-        JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-        LEFT JOIN pg_attrdef AS f ON f.adrelid = c.oid AND f.adnum = a.attnum",
+        JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'",
     of_type!("a.atttypid"),
     " WHERE c.oid = $1 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND $2 IN (0, a.attnum)
         AND NOT EXISTS (SELECT FROM pg_depend AS e
@@ -473,11 +465,6 @@ pub fn of_new_columns(relation: Oid, number: i32) -> Result<Vec<NewColumn>, Erro
 /// Reads the facts of a table and the tables below, the nearest first.
 pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
     rows(&TABLES, &[relation.into()])
-}
-
-/// Returns the name of a relation, and whether a tag exists that its owner may not move; None if there is no such relation.
-pub fn right_to_tag(relation: Oid, tag: &TextOut) -> Result<Option<(String, bool)>, ErrorReport> {
-    Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag.clone().into()])?.pop())
 }
 
 /// Reads a tag for the column that owns this sequence, if any; None if this database has no such tag.

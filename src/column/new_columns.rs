@@ -1,9 +1,9 @@
 //! Gives ids to columns that are created with a sequence of their own, as `snowflake_ids.new_columns` says.
 
 use super::{facts, tags};
-use crate::pg::relation;
 use crate::pg::report::{spi, tell, with_texts};
 use crate::pg::statement::Statement;
+use crate::pg::{redirect, relation};
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::bound::changes_to_bind;
@@ -15,7 +15,9 @@ static BIND: Statement = Statement::new("SELECT snowflake_ids.bind_sequence($1)"
 
 /// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0.
 pub fn attach(table: Oid, number: i32, ids: NewIds) -> Result<(), ErrorReport> {
-    for column in facts::of_new_columns(table, number)?.into_iter().filter(|column| !column.takes_ids()) {
+    let columns = facts::of_new_columns(table, number)?.into_iter();
+    // The copy of a former identity takes its ids already.
+    for column in columns.filter(|column| !redirect::calls_extension(table, column.number)) {
         with_texts(
             || attach_one(table, &column, ids),
             |error| column.failed(ids, error.message(), error.detail(), error.hint()),

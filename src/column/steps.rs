@@ -14,7 +14,7 @@ use super::tags::{self, Place};
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, spi, tell};
-use crate::pg::statement::{self, Statement};
+use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
 use crate::pg::{guc, sequence, transaction};
@@ -34,11 +34,8 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::steps::{self, Source, Step};
 use snowflake_ids_core::column::verdict::{self, Action, Wish};
 use snowflake_ids_core::report::progress::{Command, Phase};
-use std::ffi::CString;
 
 static KEEP_GENERATOR: Statement = internal!("generator_keep($1)");
-static DEFAULT_TAG: Statement = internal!("default_tag($1)");
-static WRITTEN: Statement = internal!("id_default($1, $2, $3)");
 static CHECK_NODES: Statement = internal!(
     "check_coordinator($1), snowflake_ids_internal.check_alone($2, $1) WHERE snowflake_ids_internal.is_distributed($1)"
 );
@@ -51,6 +48,13 @@ static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')"
 static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
 static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
+
+/// The tag that is named after a relation, the relation's name, and whether the tag exists and the relation's owner may not move it.
+static UNNAMED_TAG: Statement = Statement::new(
+    "SELECT t.tag, c.oid::regclass::text, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = t.tag COLLATE \"C\"
+         AND NOT snowflake_ids_internal.may_move_tag(c.relowner, t.tag))
+     FROM pg_class AS c, snowflake_ids_internal.default_tag(c.oid) AS t (tag) WHERE c.oid = $1",
+);
 
 /// The tag of the parent, if the parent was attached first, and one sequence served both tables. Both defaults may name another
 /// role's tag, so the table's owner needs the right to move the tag.
@@ -134,19 +138,19 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorRepor
 
 /// Takes an id by a default of this extension, and fails unless the id is above `highest`.
 pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<(), ErrorReport> {
-    let sql = CString::new([b"SELECT (", written.as_bytes(), b")::bigint"].concat()).unwrap_or_default();
-    let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
+    let next = tags::take(written)?;
     let written = written.to_utf8_lossy();
     steps::check_next(column, written, next, highest, SystemClock.now()).map_err(report)
 }
 
 /// Returns the tag that is named after a table or a sequence; None if there is no such relation. Checks the right to the tag.
 pub fn unnamed_tag(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
-    let named = DEFAULT_TAG.first(&[of.into()], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
-    let Some(tag) = named else { return Ok(None) };
-    if let Some((relation, is_denied)) = facts::right_to_tag(of, &tag)? {
-        verdict::check_unnamed_tag(&relation, Some(&tag.to_utf8_lossy()), is_denied).map_err(report)?;
-    }
+    let found = UNNAMED_TAG.first(&[of.into()], |row| {
+        Ok((row.get::<TextOut>(1)?, row.get::<TextOut>(2)?, row.get::<bool>(3)? == Some(true)))
+    });
+    let Some((Some(tag), Some(relation), is_denied)) = found.map_err(spi)? else { return Ok(None) };
+    let name = tag.to_utf8_lossy();
+    verdict::check_unnamed_tag(&relation.to_utf8_lossy(), Some(&name), is_denied).map_err(report)?;
     Ok(Some(tag))
 }
 
@@ -294,10 +298,7 @@ impl Target {
 
     /// Returns the new default of the column.
     fn written(&self) -> Result<TextOut, ErrorReport> {
-        let arguments =
-            [self.wish.kind.name().into(), self.tag.clone().into(), self.generator.clone().into()];
-        let written = WRITTEN.first(&arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
-        Ok(written.flatten().unwrap_or_else(|| TextOut::of_bytes(b"")))
+        tags::written(self.wish.kind, self.tag.as_ref(), self.generator.as_ref())
     }
 
     /// Carries out a step. `of` is the table or the sequence whose owner gets the right to move a new tag.

@@ -58,7 +58,7 @@ static HIGHEST: Statement = Statement::new(
             AND NOT EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = m.tag) AS is_gone OFFSET 0) AS g
      WHERE s.seqrelid = $1",
 );
-static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
+static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default($1, $2, $3)");
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
 );
@@ -180,11 +180,8 @@ pub fn bind(
         raise_known(tag, known.as_ref(), highest.max(0), most, owner, place)?;
     } else {
         binding::check_layout(of, terms.increment, generator.map(TextOut::as_bytes)).map_err(report)?;
-        let written =
-            WRITTEN.first(&[generator.cloned().into()], |row| row.get::<TextOut>(1)).map_err(spi)?;
-        let written = written.flatten().unwrap_or_else(|| TextOut::of_bytes(b""));
-        let sql = CString::new([b"SELECT ", written.as_bytes()].concat()).unwrap_or_default();
-        let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
+        let written = written(kind, None, generator)?;
+        let next = take(&written)?;
         if next <= highest {
             let (sequence, written) = (name()?, written.to_utf8_lossy());
             return Err(report(ColumnError::SequenceAbove { sequence, highest, written, next }));
@@ -204,6 +201,23 @@ pub fn highest_number(of: Oid) -> Result<i64, ErrorReport> {
         }
         (highest, None) => Ok(highest.unwrap_or_default()),
     }
+}
+
+/// Returns a default of this extension, as Postgres prints it.
+pub fn written(
+    kind: IdKind,
+    tag: Option<&TextOut>,
+    generator: Option<&TextOut>,
+) -> Result<TextOut, ErrorReport> {
+    let arguments = [kind.name().into(), tag.cloned().into(), generator.cloned().into()];
+    let written = WRITTEN.first(&arguments, |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
+    Ok(written.unwrap_or_else(|| TextOut::of_bytes(b"")))
+}
+
+/// Takes an id by a default of this extension.
+pub fn take(written: &TextOut) -> Result<i64, ErrorReport> {
+    let sql = CString::new([b"SELECT (", written.as_bytes(), b")::bigint"].concat()).unwrap_or_default();
+    Ok(statement::number(&sql).map_err(spi)?.unwrap_or_default())
 }
 
 /// Stores the properties that a bound sequence had before.

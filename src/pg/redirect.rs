@@ -531,6 +531,19 @@ pub fn sequences_of_default(table: pg_sys::Oid, column: i16) -> (Vec<pg_sys::Oid
     }
 }
 
+/// Returns whether the default of a column is nothing but a call of a function of this extension. Call only within a transaction,
+/// with a lock on the table.
+pub fn calls_extension(table: pg_sys::Oid, column: i16) -> bool {
+    // SAFETY: the default is a node or null; the tag of a node names its struct.
+    unsafe {
+        let mut default: *mut c_void = default_of(table, column).cast();
+        let call = *unconverted(&raw mut default);
+        is_node(call, pg_sys::NodeTag::T_FuncExpr)
+            && extension::of_member(pg_sys::ProcedureRelationId, (*call.cast::<pg_sys::FuncExpr>()).funcid)
+                .is_some()
+    }
+}
+
 /// Adds the sequences of calls of `nextval` to a list.
 #[pg_guard]
 unsafe extern "C-unwind" fn find_next(node: *mut pg_sys::Node, found: *mut c_void) -> bool {

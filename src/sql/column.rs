@@ -348,7 +348,10 @@ fn check_owned(of: Oid) -> Result<(), ErrorReport> {
     verdict::check_sequence_owner(&facts::of_sequence(of)?).map_err(report)
 }
 
-#[pg_extern(sql = false)]
+/// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0. DDL of every role calls this
+/// function.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
 fn attach_created(relation: Oid, number: i32, kind: Text<'_>) -> Result<(), ErrorReport> {
     let name = kind.read("kind")?;
     let ids = NewIds::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))?;

@@ -1,6 +1,5 @@
 //! Columns that are created with a sequence of their own, while `snowflake_ids.new_columns` gives them ids.
 
-use super::default::own;
 use super::facts::{Base, Sequence};
 use super::notice::Notice;
 use super::verdict::lasting_obstacle;
@@ -32,8 +31,6 @@ pub struct NewColumn {
     pub base: Base,
     /// The OID of the sequence.
     pub sequence: u32,
-    /// The default.
-    pub expression: Option<String>,
 }
 
 /// What happens to a new column.
@@ -48,11 +45,6 @@ pub enum Fate {
 }
 
 impl NewColumn {
-    /// Returns whether the column takes ids already, as the copy of a former identity does.
-    pub fn takes_ids(&self) -> bool {
-        self.expression.as_deref().and_then(own).is_some()
-    }
-
     /// Decides what happens to the column, whose sequence is given.
     pub fn fate(&self, ids: NewIds, sequence: &Sequence) -> Fate {
         let (attribute, table) = (self.attribute.clone(), self.table.clone());

@@ -112,12 +112,6 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Gives ids to new columns of a table: the column with this number, or all columns if the number is 0. DDL of every role calls this
--- function.
-CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
-STRICT LANGUAGE c SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
-AS 'MODULE_PATHNAME', 'attach_created_wrapper';
-
 -- Makes a column of a new table an identity with the options of a former identity, whose sequence is given, and attaches the column
 -- to the same tag or generator. A temporary sequence cannot be bound, and a role that does not manage tags binds none: there the
 -- column only gets the default. DDL of every role calls this function.

@@ -203,7 +203,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
             is_filled
                 && !column.table.is_distributed
                 && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some())
-                || column.is_identity && is_other_kind && other.is_some(),
+                || column.identity.is_some() && is_other_kind && other.is_some(),
             "leaves the sequence's other users",
         )),
         Action::Bind(_) => against.extend([

@@ -732,9 +732,15 @@ fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
 #[test]
 fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
     let (column, plain) = (Column { identity: Some(Identity::ByDefault), ..column(TABLE) }, serial());
+    let bound = |owner, is_former, is_segment| BoundSequence {
+        name: "s.q",
+        max: i64::MAX,
+        owner,
+        is_former,
+        is_segment,
+    };
     let checked = |change: SequenceChange, owner, is_former| {
-        let refused = change.check(&BoundSequence { name: "s.q", max: i64::MAX, owner, is_former });
-        refused.map_err(|error| {
+        change.check(&bound(owner, is_former, false)).map_err(|error| {
             assert!(error.hint().is_some(), "{error}");
             (error.kind(), error.to_string())
         })
@@ -748,6 +754,10 @@ fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
     assert_eq!(checked(narrow, Some(&column), false), Err((Kind::NotReady, narrowed)));
     assert_eq!(checked(narrow, Some(&plain), false), cannot_end(i32::MAX));
     assert_eq!(checked(narrow, None, false), cannot_end(i32::MAX));
+    let followed = SequenceChange { is_of_column: true, ..narrow };
+    let of_tag = bound(Some(&column), false, true);
+    assert_eq!((followed.check(&of_tag), followed.keeps_type(&of_tag)), (Ok(()), true));
+    assert!(!narrow.keeps_type(&of_tag) && !followed.keeps_type(&bound(Some(&column), false, false)));
     assert_eq!(checked(ends(1_000), None, false), cannot_end(1_000));
     assert_eq!(checked(ends(i64::MAX), None, false), Ok(()));
     assert_eq!(checked(given, Some(&plain), false), Ok(()));

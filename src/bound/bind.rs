@@ -51,7 +51,7 @@ static SET_UNLOGGED: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET unlogged = $2 WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
 static REBIND: Statement = Statement::new(
-    "UPDATE snowflake_ids.sequence_binding AS b SET sequence = $2, identity = NULL
+    "UPDATE snowflake_ids.sequence_binding AS b SET sequence = $2, identity = NULL, type = NULL
      WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
 static ERASE: Statement = Statement::new(

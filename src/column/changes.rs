@@ -8,6 +8,7 @@ use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
 use crate::pg::{extension, redirect, sequence};
+use crate::store::bound::Binding;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -62,16 +63,16 @@ fn not_copied(relation: Oid, number: i16, sequence: Oid, is_plain: bool) -> Resu
     Ok(report(ColumnError::not_copied(&column, &sequence, is_plain)))
 }
 
-/// Refuses options of ALTER SEQUENCE that a bound sequence cannot have. The caller has locked the sequence.
-pub fn sequence_altering(of: Oid, change: SequenceChange) {
-    if let Some(tables) = SEGMENT.find().filter(|_| cache::is_bound(of)) {
-        let owner = sequence::owner(of);
-        owner.and_then(|(table, _)| Relation::find(table)).inspect(Relation::lock_to_read);
-        tables.as_owner(|| check_change(of, owner, change)).unwrap_or_else(|error| raise(error));
-    }
+/// Refuses options of ALTER SEQUENCE that a bound sequence cannot have. Returns whether the sequence keeps its type nevertheless.
+/// The caller has locked the sequence.
+pub fn sequence_altering(of: Oid, change: SequenceChange) -> bool {
+    let Some(tables) = SEGMENT.find().filter(|_| cache::is_bound(of)) else { return false };
+    let owner = sequence::owner(of);
+    owner.and_then(|(table, _)| Relation::find(table)).inspect(Relation::lock_to_read);
+    tables.as_owner(|| check_change(of, owner, change)).unwrap_or_else(|error| raise(error))
 }
 
-fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> Result<(), ErrorReport> {
+fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> Result<bool, ErrorReport> {
     let name = facts::name_of(of)?;
     let facts = owner.map(|(table, number)| facts::of_column(table, &relation::column_name(table, number)));
     let facts = facts.transpose()?;
@@ -81,8 +82,10 @@ fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> R
         max: sequence::terms(of).map_or(i64::MAX, |terms| terms.max),
         owner: facts.as_ref().and_then(|facts| facts.columns().iter().find(is_owner)),
         is_former: owner.and_then(|(table, number)| cache::former_identity(table, number)) == Some(of),
+        is_segment: matches!(cache::binding_of(of), Some(Binding::Segment(_))),
     };
-    change.check(&bound).map_err(report)
+    change.check(&bound).map_err(report)?;
+    Ok(change.keeps_type(&bound))
 }
 
 fn follow(relation: Oid, number: i16) -> Result<(), ErrorReport> {

@@ -26,7 +26,8 @@ pub struct IdentityWatch {
     /// CREATE TABLE has made this table, whose column of this name is like the former identity with this sequence.
     pub liked: fn(pg_sys::Oid, &CStr, pg_sys::Oid),
     /// ALTER SEQUENCE is about to change this sequence, which it has locked. Fails if the sequence is bound, and cannot be so.
-    pub sequence_altering: fn(pg_sys::Oid, SequenceChange),
+    /// Returns whether the sequence keeps its type.
+    pub sequence_altering: fn(pg_sys::Oid, SequenceChange) -> bool,
     /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
     pub set: fn(pg_sys::Oid, u8),
     /// ADD GENERATED has made a former identity an identity again. The arguments are its former sequence and its new one.
@@ -280,32 +281,38 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Checks an ALTER SEQUENCE before it runs.
+/// Checks an ALTER SEQUENCE before it runs. Returns the statement, or a copy of it without the type that the sequence does not get.
 ///
 /// # Safety
 /// The statement is an ALTER SEQUENCE, and the caller is within a transaction.
 #[pg_guard]
-pub(super) unsafe extern "C-unwind" fn check_sequence(
-    statement: *mut pg_sys::AlterSeqStmt,
+pub(super) unsafe extern "C-unwind" fn checked_sequence(
+    statement: *mut pg_sys::PlannedStmt,
     watch: &IdentityWatch,
-) {
-    // SAFETY: the caller passes a valid statement.
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: the caller passes a valid statement. The copy belongs to the current memory context, which outlives the statement.
     unsafe {
-        let change = change((*statement).options);
+        let alter: *mut pg_sys::AlterSeqStmt = (*statement).utilityStmt.cast();
+        let mut change = change((*alter).options);
         if !change.is_any() {
-            return;
+            return statement;
         }
+        // With the type of an identity's column comes no other option.
+        change.is_of_column = (*alter).for_identity && change.base.is_some();
         // As the server does it: checks the owner, and holds the lock until the transaction ends.
         let sequence = pg_sys::RangeVarGetRelidExtended(
-            (*statement).sequence,
+            (*alter).sequence,
             pg_sys::ShareRowExclusiveLock.cast_signed(),
             pg_sys::RVROption::RVR_MISSING_OK,
             Some(RangeVarCallbackOwnsRelation),
             null_mut(),
         );
-        if sequence::is_sequence(sequence) {
-            (watch.sequence_altering)(sequence, change);
+        if !sequence::is_sequence(sequence) || !(watch.sequence_altering)(sequence, change) {
+            return statement;
         }
+        let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
+        (*(*statement).utilityStmt.cast::<pg_sys::AlterSeqStmt>()).options = null_mut();
+        statement
     }
 }
 

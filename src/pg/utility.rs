@@ -297,10 +297,7 @@ unsafe extern "C-unwind" fn on_utility(
             Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
             Some(watch) if is_create => identity::like(statement, &watch.identities),
             Some(watch) if copies_in => copying::begun(statement, &watch.copies),
-            Some(watch) if alters => {
-                identity::check_sequence(node.cast_mut().cast(), &watch.identities);
-                statement
-            }
+            Some(watch) if alters => identity::checked_sequence(statement, &watch.identities),
             _ => statement,
         };
         if is_create && identity::later() > first_later {

@@ -94,6 +94,8 @@ pub const fn meaning(altered: Altered, is_dropped: bool) -> Option<Meaning> {
 pub struct SequenceChange {
     /// AS, with another type than bigint.
     pub base: Option<Base>,
+    /// True if AS follows the type of the sequence's identity column.
+    pub is_of_column: bool,
     /// MAXVALUE.
     pub max: Option<i64>,
     /// OWNED BY.
@@ -111,6 +113,8 @@ pub struct BoundSequence<'a> {
     pub owner: Option<&'a Column>,
     /// True if this column was an identity.
     pub is_former: bool,
+    /// True if the sequence gives the ids of a tag.
+    pub is_segment: bool,
 }
 
 impl SequenceChange {
@@ -119,13 +123,19 @@ impl SequenceChange {
         *self != Self::default()
     }
 
+    /// Returns whether the sequence keeps its type: a bound one is bigint, and the tag's limit follows the column's type.
+    pub const fn keeps_type(&self, bound: &BoundSequence<'_>) -> bool {
+        self.is_of_column && bound.is_segment
+    }
+
     /// Fails if the change is refused.
     ///
     /// # Errors
     /// [`ColumnError::IdentitySequence`], [`ColumnError::Narrowed`] or [`ColumnError::SequenceEnds`].
     pub fn check(&self, bound: &BoundSequence<'_>) -> Result<(), ColumnError> {
         let sequence = bound.name.to_owned();
-        match (bound.owner, self.base) {
+        let base = self.base.filter(|_| !self.keeps_type(bound));
+        match (bound.owner, base) {
             (Some(owner), _) if self.gives_away && bound.is_former => {
                 return Err(ColumnError::IdentitySequence { sequence, table: owner.table.name.clone() });
             }
@@ -134,7 +144,7 @@ impl SequenceChange {
             }
             _ => {}
         }
-        let most = self.base.map_or(i64::MAX, Base::maximum).min(self.max.unwrap_or(i64::MAX));
+        let most = base.map_or(i64::MAX, Base::maximum).min(self.max.unwrap_or(i64::MAX));
         if most < bound.max { Err(ColumnError::SequenceEnds { sequence, most }) } else { Ok(()) }
     }
 }

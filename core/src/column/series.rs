@@ -4,7 +4,6 @@ use super::default::quoted;
 use crate::error::Explain;
 use crate::series::{Series, SeriesKind};
 use serde::Deserialize;
-use std::fmt;
 
 /// Facts of a table with a column to fill. Owners are roles' OIDs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -42,12 +41,6 @@ pub struct FilledColumn {
     pub is_partition_key: bool,
 }
 
-impl fmt::Display for FilledColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "column \"{}\" of table {}", self.name, self.table)
-    }
-}
-
 /// The reason why a series cannot fill a column.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
@@ -71,18 +64,18 @@ pub enum FillError {
     #[error("column \"{column}\" of table {table} does not exist")]
     #[explain(UndefinedColumn)]
     NoColumn { column: String, table: String },
-    #[error("{0} is generated")]
+    #[error("column \"{}\" of table {} is generated", .0.name, .0.table)]
     #[explain(WrongObject, detail = "The server fills it by itself.", hint = "Choose a plain column.")]
     Generated(Box<FilledColumn>),
-    #[error("{0} is an identity column")]
+    #[error("column \"{}\" of table {} is an identity column", .0.name, .0.table)]
     #[explain(WrongObject, detail = "The server fills it by itself.")]
     #[explain(hint = "First drop the identity: ALTER TABLE {} ALTER COLUMN {} DROP IDENTITY;", _0.table, _0.ident)]
     Identity(Box<FilledColumn>),
-    #[error("key {0} is generated")]
+    #[error("key column \"{}\" of table {} is generated", .0.name, .0.table)]
     #[explain(WrongObject, detail = "The server computes its values after the trigger has run.")]
     #[explain(hint = "Choose a plain column.")]
     GeneratedKey(Box<FilledColumn>),
-    #[error("{0} has a default")]
+    #[error("column \"{}\" of table {} has a default", .0.name, .0.table)]
     #[explain(NotReady)]
     #[explain(
         detail = "The trigger fills only nulls, and the default would fill the column before the trigger runs."
@@ -93,7 +86,7 @@ pub enum FillError {
     #[explain(BadArgument)]
     #[explain(hint = "Name another column as the key. Each value of the key column has numbers of its own.")]
     OwnKey(Box<FilledColumn>),
-    #[error("{} is of type {}", .0, .0.type_name)]
+    #[error("column \"{}\" of table {} is of type {}", .0.name, .0.table, .0.type_name)]
     #[explain(OtherType)]
     #[explain(
         detail = "A series fills columns of type bigint, integer or smallint with the number, and columns of type text or varchar with the formatted number."
@@ -103,14 +96,14 @@ pub enum FillError {
     #[explain(OutOfRange, detail = "Its max_value is {2}.")]
     #[explain(hint = "Lower max_value with snowflake_ids.series_alter, or change the column to bigint.")]
     Narrow(Box<FilledColumn>, String, i64),
-    #[error("key {} is of type {}", .0, .0.base)]
+    #[error("key column \"{}\" of table {} is of type {}", .0.name, .0.table, .0.base)]
     #[explain(OtherType, detail = "Keys of series \"{1}\" are of type {2}.")]
     #[explain(hint = "Choose another column, or a series whose keys are of this type.")]
     OtherKeyType(Box<FilledColumn>, String, &'static str),
-    #[error("{0} is part of its partition key")]
+    #[error("column \"{}\" of table {} is part of its partition key", .0.name, .0.table)]
     #[explain(Unsupported, detail = "The trigger would move rows to another partition.")]
     PartitionKey(Box<FilledColumn>),
-    #[error("{0} is attached to a series already")]
+    #[error("column \"{}\" of table {} is attached to a series already", .0.name, .0.table)]
     #[explain(Duplicate, hint = "Detach the column first with snowflake_ids.series_detach.")]
     Attached(Box<FilledColumn>),
     #[error("column \"{column}\" of table {table} is not attached to a series")]

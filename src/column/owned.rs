@@ -148,7 +148,7 @@ pub fn kept_sequence(column: &Column, highest: i64) -> Result<Option<Oid>, Error
     Ok(KEPT.first(&[relation, attribute, highest.into()], |row| row.get::<Oid>(1)).map_err(spi)?.flatten())
 }
 
-/// Restores an identity. It gets the options of the kept sequence, or without one, `options`.
+/// Restores an identity. Its sequence gets the name and the options of the kept one, or without one, `options`.
 pub fn restore_identity(
     column: &Column,
     identity: Identity,
@@ -159,8 +159,14 @@ pub fn restore_identity(
     let kind = if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" };
     let mut former = None;
     if let Some(kept) = kept {
-        [_, _, options, former] = read(kept)?;
+        let name;
+        [name, _, options, former] = read(kept)?;
         DROP_SEQUENCES.run(&place(column)).map_err(spi)?;
+        // Others may still use the sequence.
+        if let (None, Some(name), Some(of)) = (Relation::find(kept), name, &options) {
+            let named = [b"SEQUENCE NAME ", name.as_bytes(), b" ", of.as_bytes()].concat();
+            options = Some(TextOut::of_bytes(&named));
+        }
     }
     let [relation, attribute] = place(column);
     let sql =

@@ -22,6 +22,7 @@ mod clock_jump;
 mod clock_steps;
 mod clock_switch;
 mod collations;
+mod column_shapes;
 mod concurrency;
 mod containers;
 mod copies;

@@ -38,20 +38,16 @@ BEGIN
 END
 $$;
 
-/* Returns a hash of this extension's defaults in distributed tables; null without Citus. The hash must be the same on all
-   nodes. */
+/* Returns a hash of this extension's defaults in distributed tables. The hash must be the same on all nodes. The body of the
+   function is not checked, because the table is there only with Citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
-        RETURN NULL;
-    END IF;
-    RETURN (SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
-            ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
-        FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
-            LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
-        WHERE snowflake_ids_internal.own_default(w.written) IS NOT NULL);
-END
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET check_function_bodies = off AS $$
+    SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
+        ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
+    FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
+        LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
+    WHERE snowflake_ids_internal.own_default(w.written) IS NOT NULL
 $$;
 
 /* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that give numbers
@@ -70,60 +66,53 @@ $$;
 /* Copies the coordinator's definitions to this node. Generators and the series of a registry are added, but not changed. No
    restricted tag or series becomes open. Roles that do not exist on this node get no rights. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    rights jsonb := definitions -> 'rights';
-    listed jsonb := definitions -> 'series';
-    made text;
-BEGIN
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.generator
     SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, definitions -> 'generators') AS g
     ON CONFLICT (name) DO NOTHING;
 
     INSERT INTO snowflake_ids.segment_restricted AS r (tag)
-    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
+    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(definitions -> 'rights') AS g ON CONFLICT DO NOTHING;
     DELETE FROM snowflake_ids.segment_privilege AS p
-    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
-        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
+    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(definitions -> 'rights') AS g) AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(definitions -> 'rights') AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
     INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
     SELECT w.tag, w.grantee, w.privileges
     FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
-          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
+          FROM jsonb_array_elements(definitions -> 'rights') AS g) AS w (tag, grantee, privileges)
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
     -- Of distributed series there are those of the coordinator, and no others.
     DELETE FROM snowflake_ids.series AS s
-    WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
+    WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(definitions -> 'series') AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
     SET name = w.name, max_value = w.max_value, time_zone = w.time_zone, format = w.format, description = w.description
-    FROM jsonb_populate_recordset(NULL::snowflake_ids.series, listed) AS w
+    FROM jsonb_populate_recordset(NULL::snowflake_ids.series, definitions -> 'series') AS w
     WHERE s.scope = 'shard' AND w.id = s.id AND (s.name, s.max_value, s.time_zone, s.format, s.description)
         IS DISTINCT FROM (w.name, w.max_value, w.time_zone, w.format, w.description);
-    FOR made IN
+    WITH made AS (
         INSERT INTO snowflake_ids.series AS s
-        SELECT w.* FROM jsonb_array_elements(listed) AS e,
+        SELECT w.* FROM jsonb_array_elements(definitions -> 'series') AS e,
             jsonb_populate_record(NULL::snowflake_ids.series, CASE WHEN e ->> 'scope' = 'shard' THEN e
                 ELSE e || jsonb_build_object('id', snowflake_ids_internal.random_number()) END) AS w
-        ON CONFLICT DO NOTHING RETURNING CASE WHEN s.kind = 'monotonic' THEN s.name END
-    LOOP
-        PERFORM snowflake_ids_internal.series_make_sections(made) WHERE made IS NOT NULL;
-    END LOOP;
+        ON CONFLICT DO NOTHING RETURNING s.name, s.kind
+    )
+    SELECT count(snowflake_ids_internal.series_make_sections(m.name)) FROM made AS m WHERE m.kind = 'monotonic';
     UPDATE snowflake_ids.series AS s SET restricted = true
-    FROM jsonb_array_elements(listed) AS w WHERE w ->> 'name' = s.name AND (w ->> 'restricted')::boolean AND NOT s.restricted;
+    FROM jsonb_array_elements(definitions -> 'series') AS w WHERE w ->> 'name' = s.name AND (w ->> 'restricted')::boolean AND NOT s.restricted;
     DELETE FROM snowflake_ids.series_privilege AS p
-    USING snowflake_ids.series AS s, jsonb_array_elements(listed) AS w
+    USING snowflake_ids.series AS s, jsonb_array_elements(definitions -> 'series') AS w
     WHERE p.series = s.id AND w ->> 'name' = s.name AND (w ->> 'restricted')::boolean
         AND NOT EXISTS (SELECT FROM jsonb_array_elements(w -> 'privileges') AS g WHERE g ->> 0 = p.grantee::text);
     INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges)
     SELECT w.series, w.grantee, w.privileges
     FROM (SELECT s.id, CASE WHEN g ->> 0 = '-' THEN 0::regrole ELSE to_regrole(g ->> 0) END, g ->> 1
-          FROM jsonb_array_elements(listed) AS w JOIN snowflake_ids.series AS s ON s.name = w ->> 'name',
+          FROM jsonb_array_elements(definitions -> 'series') AS w JOIN snowflake_ids.series AS s ON s.name = w ->> 'name',
               jsonb_array_elements(w -> 'privileges') AS g) AS w (series, grantee, privileges)
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (series, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
-    RETURN '';
-END
+    SELECT ''
 $$;
 
 /* Returns this node's report for the other nodes of its cluster, in JSON. */
@@ -133,7 +122,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
         'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
-        'defaults', snowflake_ids_internal.citus_defaults(),
+        'defaults', CASE WHEN to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN snowflake_ids_internal.citus_defaults() END,
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5((d.defined -> 'rights')::text),
@@ -292,10 +281,8 @@ $$;
 /* Records leases that nodes already have from other sources, so that no other node gets the same worker id. The node takes
    over its recorded lease by the lease token. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply';
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply';
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
     -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
     -- only one of them keeps it.
@@ -307,8 +294,7 @@ BEGIN
     ON CONFLICT (datacenter_id, worker_id) DO UPDATE
     SET token = excluded.token, expires_at = excluded.expires_at, leased_at = excluded.leased_at, host = excluded.host, port = excluded.port,
         released_at = NULL
-    WHERE w.expires_at <= clock_timestamp();
-END
+    WHERE w.expires_at <= clock_timestamp()
 $$;
 
 CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)

@@ -61,15 +61,11 @@ $$;
 -- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is
 -- null, for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of
 -- this extension and no trigger can write to that column, or if one of the columns refers to such a column by a foreign key
--- within the shard. Keys without an integer column are left out.
+-- within the shard. Keys without an integer column are left out. The body is not checked, because its tables are Citus'.
 CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
 RETURNS TABLE (key_of regclass, key name, fault text, hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
-        RETURN;
-    END IF;
-    RETURN QUERY
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET check_function_bodies = off AS $$
     SELECT DISTINCT ON (p.logicalrelid, k.oid) p.logicalrelid, k.relname, f.fault,
         CASE WHEN f.fault = f.of_trigger THEN 'drop or disable the trigger if it does'
             ELSE format('SELECT snowflake_ids.attach(%L, %L)', p.logicalrelid, a.attname) END
@@ -98,8 +94,7 @@ BEGIN
                 THEN format('the default of column "%s" is %s', a.attname, w.written)
             ELSE t.fault END, t.fault) AS f (fault, of_trigger)
     WHERE (relation IS NULL OR p.logicalrelid = relation) AND d.attnum <> ALL (n.numbers)
-    ORDER BY p.logicalrelid, k.oid, f.fault IS NOT NULL, a.atthasdef OR a.attidentity <> '' DESC, a.attnum;
-END
+    ORDER BY p.logicalrelid, k.oid, f.fault IS NOT NULL, a.atthasdef OR a.attidentity <> '' DESC, a.attnum
 $$;
 
 /* Functions that run on the coordinator. */
@@ -107,14 +102,12 @@ $$;
 -- Checks all workers before any change. If the check of a worker fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.citus_run_on_workers(format(
         'SELECT snowflake_ids_internal.check_worker(%L, %L, %L, %L, %L, %L, %L, %L, %L, %L)',
         snowflake_ids_internal.qualified_name(relation), attribute, kind, generator,
         (SELECT g.layout FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C"),
-        current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity));
-END
+        current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity))
 $$;
 
 -- Fails in a transaction block, because workers commit separately. A rollback would leave the workers changed.
@@ -161,33 +154,27 @@ $$;
 -- Detaches the column on the workers. The column's sequence on each worker continues in the worker's own range of numbers,
 -- above the column's numbers.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
-        snowflake_ids_internal.free_sequence_name(relation, attribute));
-    reached jsonb := (SELECT coalesce(jsonb_object_agg(n.groupid, snowflake_ids_internal.highest_of_group(n.groupid, relation, attribute,
-        expression)), '{}') FROM (SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0) AS n);
-BEGIN
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET check_function_bodies = off AS $$
+    SELECT snowflake_ids_internal.citus_run_on_workers(format(
         'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)', snowflake_ids_internal.qualified_name(relation), attribute,
-        kind, sequence_name, reached, snowflake_ids_internal.bounded_lock_timeout()));
-END
+        kind, coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
+            FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
+            snowflake_ids_internal.free_sequence_name(relation, attribute)),
+        (SELECT coalesce(jsonb_object_agg(n.groupid, snowflake_ids_internal.highest_of_group(n.groupid, relation, attribute, expression)), '{}')
+            FROM (SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0) AS n),
+        snowflake_ids_internal.bounded_lock_timeout()))
 $$;
 
--- Returns the highest id of a column in the range of a group; null if there is none. Ignores negative ids.
+-- Returns the highest id of a column in the range of a group, which is (group << 48, group + 1 << 48]; null if there is none.
+-- Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-DECLARE
-    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
-    above bigint := greatest(numbers.first, 0);
-    tagged bigint := (SELECT snowflake_ids_internal.highest_of_tag(t) FROM snowflake_ids_internal.tag_of_default(expression) t
-        WHERE t IS NOT NULL);
-BEGIN
-    RETURN greatest(CASE WHEN tagged > above AND tagged <= numbers.last THEN tagged END,
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+    SELECT greatest(CASE WHEN n.tagged > n.above AND n.tagged <= n.last THEN n.tagged END,
         (SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s::bigint AND %1$I <= %4$s::bigint',
-            attribute, b, above, numbers.last))) FROM snowflake_ids_internal.table_and_below(relation) b));
-END
+            attribute, b, n.above, n.last))) FROM snowflake_ids_internal.table_and_below(relation) b))
+    FROM (SELECT node_group::bigint << 48, node_group::bigint + 1 << 48,
+        (SELECT snowflake_ids_internal.highest_of_tag(t) FROM snowflake_ids_internal.tag_of_default(expression) t WHERE t IS NOT NULL)
+        OFFSET 0) AS n (above, last, tagged)
 $$;
 
 /* Functions that run on a worker. If they also run on the coordinator, their comments say so. */

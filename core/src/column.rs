@@ -8,6 +8,7 @@ pub mod default;
 pub mod error;
 pub mod facts;
 pub mod new_column;
+pub mod node;
 pub mod notice;
 pub mod other_layout;
 pub mod plan;

@@ -10,6 +10,7 @@ use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, Identity, Reference, Sequence, Table, TagLimit, User,
 };
 use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
+use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
@@ -143,8 +144,8 @@ fn case(mut number: usize) -> Option<Case> {
     column.table.is_owned = choose(number, &[true, true, true, false]);
     column.is_generated = choose(number, &[false, false, false, true]);
     column.is_sequence_lent = choose(number, &[false, false, false, true]);
-    (column.table.is_distributed, column.table.is_on_worker) =
-        choose(number, &[(false, false), (false, false), (false, false), (true, false), (true, true)]);
+    (column.table.is_distributed, column.table.node_group) =
+        choose(number, &[(false, 0), (false, 0), (false, 0), (true, 0), (true, 1)]);
     let child = match choose(number, &[0, 1, 2, 3]) {
         0 => None,
         1 => Some(Column { table: Table { kind: 'f', ..table(CHILD) }, owned: Vec::new(), ..column.clone() }),
@@ -185,7 +186,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
             !column.table.is_owned || child.as_ref().is_some_and(|child| !child.table.is_owned),
             "another's table",
         ),
-        (column.table.is_on_worker, "a worker"),
+        (column.table.node_group != 0, "a worker"),
         (is_snowflake && column.base != Base::Bigint, "a narrow column"),
         (!matches!(column.base, Base::Bigint | Base::Integer | Base::Smallint), "no number"),
         (column.is_generated, "generated"),
@@ -607,6 +608,26 @@ fn an_unbound_sequence_goes_on_by_its_own_increment() {
     assert_eq!(Unbinding { is_single: false, ..odd() }.number_above(10), Ok(13));
     let wrong = Unbinding { increment: 0, ..odd() }.number_above(1);
     assert!(matches!(wrong, Err(ColumnError::Increment(_))), "{wrong:?}");
+}
+
+/// A worker's sequence counts in the range of the worker's group, so ids of other nodes do not move it.
+#[test]
+fn a_sequence_of_a_distributed_table_goes_on_in_its_nodes_range() {
+    let (numbers, first) = (Numbers::of_group(1), 1 << 48);
+    let on_node = |last_number, above| {
+        let bound = Unbinding { start: first + 1, max: i64::MAX, last_number, ..odd() };
+        bound.number_on_node(&numbers, above)
+    };
+    assert_eq!(on_node(None, None), Ok(first + 1));
+    assert_eq!(on_node(Some(first + 1), Some(first + 4)), Ok(first + 5));
+    assert_eq!(on_node(Some(numbers.last + 1), None), Ok(first + 1));
+    assert_eq!(on_node(Some(numbers.last - 1), None), Ok(numbers.last + 1));
+    assert!(matches!(on_node(None, Some(numbers.last + 1)), Err(ColumnError::EndsOnNode { .. })));
+    let above = |base, highest, given| numbers.above(base, Some(highest), given).unwrap_or_default();
+    assert_eq!(above(Base::Bigint, first + 7, Some(first + 7)), first + 7);
+    assert_eq!(above(Base::Bigint, first + 7, None), first + 7 + (1 << 36));
+    assert_eq!(above(Base::Bigint, numbers.last - 1, None), numbers.last);
+    assert_eq!(above(Base::Integer, 7, None), 7);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Reads facts of columns and sequences from the catalogs: each fact once, for all columns of a schema. The facts travel as
 //! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
 
-use crate::pg::error::ServerError;
 use crate::pg::report::{report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
@@ -52,7 +51,7 @@ macro_rules! table {
         concat!(
             "SELECT row_to_json(t) FROM (SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, c.relkind AS kind,
                 c.relpersistence AS persistence, pg_has_role(c.relowner, 'USAGE') AS is_owned, d.is_distributed,
-                d.is_distributed AND snowflake_ids_internal.node_group() <> 0 AS is_on_worker,
+                CASE WHEN d.is_distributed THEN snowflake_ids_internal.node_group() ELSE 0 END AS node_group,
                 (SELECT e.extname FROM pg_depend AS m JOIN pg_extension AS e ON e.oid = m.refobjid
                     WHERE m.classid = 'pg_class'::regclass AND m.objid = c.oid AND m.deptype = 'e' LIMIT 1) AS extension,
                 ", $is_planned, " AS is_planned, n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
@@ -339,7 +338,7 @@ static KNOWN_TAG: Statement = Statement::new(
 static BOUND_SEQUENCE: Statement = Statement::new(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT s.seqrelid::regclass::text AS name, s.seqstart AS start, s.seqincrement AS increment, s.seqmax AS max,
-        g.single AS is_single, b.base::text AS type_name, ",
+        g.last_number, g.single AS is_single, b.base::text AS type_name, ",
     base!(),
     ", coalesce(g.cycles, false) AS cycles, coalesce(g.unlogged, false) AS is_unlogged
      FROM snowflake_ids.sequence_binding AS g JOIN pg_sequence AS s ON s.seqrelid = g.sequence
@@ -521,10 +520,5 @@ pub fn rows<T: DeserializeOwned>(
     statement: &Statement,
     arguments: &[DatumWithOid<'_>],
 ) -> Result<Vec<T>, ErrorReport> {
-    let texts = statement.all(arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
-    let read = |text: TextOut| {
-        serde_json::from_str(&text.to_utf8_lossy())
-            .map_err(|error| ServerError::Facts { error: error.to_string() }.into())
-    };
-    texts.into_iter().flatten().map(read).collect()
+    statement.json(arguments)
 }

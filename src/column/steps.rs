@@ -25,11 +25,13 @@ use crate::store::tables::SEGMENT;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{FromDatum, IntoDatum};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Column, Facts, Sequence};
+use snowflake_ids_core::column::facts::{Base, Column, Facts, Identity, Sequence};
+use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::steps::{self, Source, Step};
 use snowflake_ids_core::column::verdict::{self, Action, Wish};
@@ -42,11 +44,12 @@ static CHECK_NODES: Statement = internal!(
 static CHECK_WORKERS: Statement = internal!("check_workers($1, $2, $3, $4, $5, $6, $7)");
 static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
-static UNBIND_ON_NODE: Statement = internal!("unbind_own($1, $2, $3)");
 static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
 static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
 static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
 static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
+static DISCARD: Statement = Statement::new("SELECT snowflake_ids.segment_discard($1)");
+static CREATE: Statement = internal!("create_sequence($1, $2, $3, $4)::oid");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 
 /// The tag that is named after a relation, the relation's name, and whether the tag exists and the relation's owner may not move it.
@@ -54,6 +57,21 @@ static UNNAMED_TAG: Statement = Statement::new(
     "SELECT t.tag, c.oid::regclass::text, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = t.tag COLLATE \"C\"
          AND NOT snowflake_ids_internal.may_move_tag(c.relowner, t.tag))
      FROM pg_class AS c, snowflake_ids_internal.default_tag(c.oid) AS t (tag) WHERE c.oid = $1",
+);
+
+static VOID_RECEIVED: Statement =
+    Statement::new("UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = $1 COLLATE \"C\"");
+
+/// Makes a sequence of this name belong to a column. On a worker, it may exist without belonging to the column.
+static OWN: Statement = Statement::new(
+    "SELECT c.oid, snowflake_ids_internal.as_owner(c.oid, format('ALTER SEQUENCE %s OWNED BY %s.%I', $3,
+         snowflake_ids_internal.qualified_name($1), $2)) FROM pg_class AS c WHERE c.oid = to_regclass($3) AND c.relkind = 'S'",
+);
+
+/// The highest number that the sequences of a column gave.
+static GIVEN: Statement = Statement::new(
+    "SELECT max(coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence)))
+     FROM snowflake_ids_internal.sequences_of($1, $2) AS s LEFT JOIN snowflake_ids.sequence_binding AS b ON b.sequence = s.sequence",
 );
 
 /// The tag of the parent, if the parent was attached first, and one sequence served both tables. Both defaults may name another
@@ -182,8 +200,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
             enter(Phase::WaitingForNodes);
             let written = TextOut::of(own.1.clone());
             target.run(&DETACH_WORKERS, [source.name().into(), written.clone().into()])?;
-            let highest = HIGHEST_HERE.first(&target.arguments([written.into()]), |row| row.get::<i64>(1));
-            highest.map_err(spi)?.flatten().unwrap_or_default()
+            target.first(&HIGHEST_HERE, [written.into()])?.unwrap_or_default()
         } else {
             enter(Phase::SearchingHighest);
             owned::highest(facts, column, true)?
@@ -194,6 +211,30 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
         }
         progress::end(Command::Detach);
         Ok(())
+    })
+}
+
+/// Detaches a column on a worker. `name` is the name of a new sequence, and `highest` the highest id in the node's range.
+pub fn detach_on_node(
+    relation: Oid,
+    attribute: TextOut,
+    source: Source,
+    name: &TextOut,
+    highest: Option<i64>,
+) -> Result<(), ErrorReport> {
+    lock(relation)?;
+    with_column(relation, &attribute.clone(), |facts, column| {
+        verdict::check(&facts.members(column), column, IdKind::Segment).map_err(report)?;
+        let wish = Wish::of(IdKind::Segment);
+        let target = Target { relation, attribute, wish, tag: None, generator: None };
+        let numbers = Numbers::of_group(column.table.node_group);
+        let above = numbers.above(column.base, highest, target.first(&GIVEN, [])?);
+        // An identity exists if an earlier call detached this worker, but then failed on the coordinator.
+        let dropped = Step::DropIdentities { keeps_sequences: true };
+        for step in [Step::UnbindOnNode(above), dropped, Step::DropDefault] {
+            target.carry_out(step, (facts, column), relation)?;
+        }
+        target.restore_on_node(column, &numbers, (source, name), above)
     })
 }
 
@@ -224,6 +265,10 @@ impl Target {
     fn attach_as(&mut self, expected: Action) -> Result<Option<Action>, ErrorReport> {
         let attribute = self.attribute.clone();
         with_column(self.relation, &attribute, |facts, column| {
+            if column.table.node_group != 0 {
+                self.attach_on_node(facts, column)?;
+                return Ok(None);
+            }
             let action = verdict::judge(facts, column, &self.wish).map_err(report)?;
             if action != expected {
                 return Ok(Some(action));
@@ -240,10 +285,17 @@ impl Target {
         })
     }
 
+    /// Attaches the column of a distributed table on a worker, after the coordinator.
+    fn attach_on_node(&self, facts: &Facts, column: &Column) -> Result<(), ErrorReport> {
+        let members = facts.members(column);
+        verdict::check(&members, column, self.wish.kind).map_err(report)?;
+        let mut steps = steps::attach_on_node(&members, &self.wish).into_iter();
+        steps.try_for_each(|step| self.carry_out(step, (facts, column), self.relation))
+    }
+
     fn steps_to_attach(&mut self, facts: &Facts, column: &Column) -> Result<Vec<Step>, ErrorReport> {
         if self.wish.kind == IdKind::Segment && self.tag.is_none() {
-            let of_parent = TAG_OF_PARENT.first(&self.arguments([]), |row| row.get::<TextOut>(1));
-            self.tag = of_parent.map_err(spi)?.flatten();
+            self.tag = self.first(&TAG_OF_PARENT, [])?;
             self.name_tag(self.relation, Some(column))?;
         }
         let own = column.own().and_then(|(_, own)| TextOut::of(own)).filter(|_| column.table.is_distributed);
@@ -304,6 +356,7 @@ impl Target {
     /// Carries out a step. `of` is the table or the sequence whose owner gets the right to move a new tag.
     fn carry_out(&self, step: Step, (facts, column): (&Facts, &Column), of: Oid) -> Result<(), ErrorReport> {
         let (kind, tag) = (self.wish.kind, &self.tag);
+        let numbers = Numbers::of_group(column.table.node_group);
         match step {
             Step::Tell(notice) => tell(notice),
             Step::TellKept(written) => {
@@ -321,15 +374,26 @@ impl Target {
                     [kind.name().into(), generator, highest.into(), written, false.into()],
                 )?;
             }
-            Step::Unbind(above) => {
-                for oid in facts.members(column).into_iter().flat_map(|member| &member.owned) {
-                    if facts.sequence(*oid).is_some_and(|sequence| sequence.bound.is_some()) {
-                        Relation::find((*oid).into()).inspect(Relation::lock);
-                        tags::unbind((*oid).into(), above)?;
+            Step::Unbind(_) | Step::UnbindOnNode(_) => {
+                let owned = facts.members(column).into_iter().flat_map(|member| &member.owned);
+                let is_bound = |oid: &&u32| facts.sequence(**oid).is_some_and(|found| found.bound.is_some());
+                for of in owned.filter(is_bound).map(|oid| Oid::from(*oid)) {
+                    Relation::find(of).inspect(Relation::lock);
+                    match step {
+                        Step::UnbindOnNode(above) => tags::unbind_on_node(of, &numbers, above)?,
+                        Step::Unbind(above) => tags::unbind(of, above).map(drop)?,
+                        _ => {}
                     }
                 }
             }
-            Step::UnbindOnNode(above) => self.run(&UNBIND_ON_NODE, [above.into()])?,
+            Step::Discard => {
+                let (Some(tag), Some(source)) = (tag, SEGMENT.find()) else { return Ok(()) };
+                let done = source.as_owner(|| {
+                    VOID_RECEIVED.run(&[tag.clone().into()])?;
+                    DISCARD.run(&[tag.clone().into()])
+                });
+                done.map_err(spi)?;
+            }
             Step::DropIdentities { keeps_sequences } => {
                 owned::drop_identities(&facts.members(column), keeps_sequences)?;
             }
@@ -386,6 +450,15 @@ impl Target {
             for (_, of) in owned.filter(|(number, _)| *number == member.number) {
                 Relation::find(of).inspect(Relation::lock);
                 let sequence = facts::of_sequence(of)?;
+                if column.table.node_group != 0 {
+                    // Citus keeps a worker's narrower sequences at their maximum. They give no numbers, bound or not.
+                    let is_fit = verdict::obstacle(&sequence).is_none();
+                    drops |= !is_fit && sequence.base == Base::Bigint;
+                    if is_fit {
+                        tags::bind_on_node(of, self.tag.as_ref(), self.generator.as_ref())?;
+                    }
+                    continue;
+                }
                 if let Some(obstacle) = verdict::lasting_obstacle(&sequence) {
                     tell(Notice::SequenceDropped(obstacle));
                     drops = true;
@@ -400,6 +473,43 @@ impl Target {
             }
         }
         if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }
+    }
+
+    /// Gives the column a sequence or an identity that counts in the node's own numbers, above the id `above`.
+    fn restore_on_node(
+        &self,
+        column: &Column,
+        numbers: &Numbers,
+        (source, name): (Source, &TextOut),
+        above: Option<i64>,
+    ) -> Result<(), ErrorReport> {
+        if source == Source::None {
+            return Ok(());
+        }
+        let is_wide = column.base == Base::Bigint;
+        let mut kept = owned::kept_sequence(column, i64::MAX)?;
+        if kept.is_none() {
+            kept = self.first(&OWN, [name.clone().into()])?;
+        }
+        // A sequence that had a narrower type would count in another node's range.
+        let is_of_node = |min| (numbers.below..=numbers.last).contains(&min);
+        if is_wide && kept.and_then(sequence::terms).is_some_and(|terms| !is_of_node(terms.min)) {
+            self.run(&DROP_SEQUENCES, [])?;
+            kept = None;
+        }
+        let options = if is_wide { numbers.options() } else { String::new() };
+        if source == Source::Identity {
+            let highest = above.unwrap_or(i64::MIN);
+            return owned::restore_identity(column, Identity::ByDefault, highest, kept, TextOut::of(options));
+        }
+        if kept.is_none() {
+            kept = self.first(&CREATE, [name.clone().into(), options.into()])?;
+        }
+        let Some(kept) = kept else { return Ok(()) };
+        // For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
+        let function = if is_wide { "nextval" } else { "worker_nextval" };
+        self.run(&SET_DEFAULT, [format!("{function}('{}'::regclass)", kept.to_u32()).into()])?;
+        ADVANCE.run(&[kept.into(), above.into()]).map_err(spi)
     }
 
     fn tell_holders(&self, sequence: Oid) -> Result<(), ErrorReport> {
@@ -424,5 +534,13 @@ impl Target {
         rest: [DatumWithOid<'_>; N],
     ) -> Result<(), ErrorReport> {
         statement.run(&self.arguments(rest)).map_err(spi)
+    }
+
+    fn first<T: FromDatum + IntoDatum, const N: usize>(
+        &self,
+        statement: &Statement,
+        rest: [DatumWithOid<'_>; N],
+    ) -> Result<Option<T>, ErrorReport> {
+        statement.value(&self.arguments(rest)).map_err(spi)
     }
 }

@@ -18,6 +18,7 @@ use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Base, Identity, Sequence};
+use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
 use snowflake_ids_core::tag::directory::Tag;
@@ -171,8 +172,6 @@ pub fn bind(
     if highest == i64::MAX {
         return Err(report(ColumnError::AtMaximum(name()?)));
     }
-    let bytes = |text: &TextOut| Tag::new(text.as_bytes()).map(TagText);
-    let generator_name = generator.and_then(bytes);
     if let Some(tag) = tag {
         let most = Some(most.map_or(terms.max, |most| most.min(terms.max)));
         let owner = Relation::find(of).map(|relation| relation.owner());
@@ -188,8 +187,21 @@ pub fn bind(
         }
     }
     put(of, terms.max, true)?;
-    let tag = tag.and_then(bytes);
-    binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
+    let [tag, generator] = [tag, generator].map(|name| name.and_then(name_of));
+    binding::record(of, tag.as_ref(), highest, generator.as_ref(), is_single).map_err(report)
+}
+
+fn name_of(text: &TextOut) -> Option<TagText> {
+    Tag::new(text.as_bytes()).map(TagText)
+}
+
+/// Binds a sequence of a distributed table on a worker. It counts in the node's own range, so no tag is raised above it.
+pub fn bind_on_node(of: Oid, tag: Option<&TextOut>, generator: Option<&TextOut>) -> Result<(), ErrorReport> {
+    let Some(terms) = sequence::terms(of) else { return Ok(()) };
+    let reached = Increment::new(terms.increment).map_err(report)?.reach(highest_number(of)?);
+    put(of, terms.max, true)?;
+    let [tag, generator] = [tag, generator].map(|name| name.and_then(name_of));
+    binding::record(of, tag.as_ref(), reached, generator.as_ref(), false).map_err(report)
 }
 
 /// Returns the highest number of a sequence.
@@ -251,6 +263,14 @@ pub fn put(of: Oid, number: i64, is_called: bool) -> Result<(), ErrorReport> {
     alter(of, ["RESTART"].into_iter())?;
     Relation::find(of).inspect(|found| _ = found.as_owner(|| sequence::setval(of, number, is_called)));
     Ok(())
+}
+
+/// Unbinds a sequence of a distributed table on this node, where it continues in the node's own numbers, above the id `above`.
+pub fn unbind_on_node(of: Oid, numbers: &Numbers, above: Option<i64>) -> Result<(), ErrorReport> {
+    let Some(bound) = facts::bound_sequence(of)? else { return Ok(()) };
+    let number = bound.number_on_node(numbers, above).map_err(report)?;
+    binding::erase(of).map_err(report)?;
+    put(of, number, false)
 }
 
 /// Alters a sequence as its owner.

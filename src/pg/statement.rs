@@ -1,14 +1,17 @@
 //! SQL statements. Most are planned once in each process. Some are planned for each run, because the best plan depends on
 //! the size of the tables.
+#![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 
+use super::error::ServerError;
 use super::per_process::PerProcess;
 use super::report;
 use super::server;
 use super::text::TextOut;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::panic::CaughtError;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiError, SpiHeapTupleData, SpiTupleTable};
+use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
@@ -61,6 +64,16 @@ impl Statement {
         arguments: &[DatumWithOid<'_>],
     ) -> Result<Option<T>, SpiError> {
         self.first(arguments, |row| row.get::<T>(1)).map(Option::flatten)
+    }
+
+    /// Runs the statement, whose rows are JSON, and reads all of its rows.
+    pub fn json<T: DeserializeOwned>(&self, arguments: &[DatumWithOid<'_>]) -> Result<Vec<T>, ErrorReport> {
+        let texts = self.all(arguments, |row| row.get::<TextOut>(1)).map_err(report::spi)?;
+        let read = |text: TextOut| {
+            serde_json::from_str(&text.to_utf8_lossy())
+                .map_err(|error| ServerError::Facts { error: error.to_string() }.into())
+        };
+        texts.into_iter().flatten().map(read).collect()
     }
 
     /// Runs the statement that this statement writes, in the encoding of the database. Returns false if it writes none.

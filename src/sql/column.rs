@@ -16,7 +16,6 @@ use crate::store::citus;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Explain;
 use snowflake_ids_core::column::default::{IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Identity;
@@ -182,32 +181,6 @@ fn check_next(
     with_column(relation, &name_of(&attribute)?, |_, column| steps::check_next(column, &written, highest))
 }
 
-/// Drops identities, and with them their sequences. With `keeps`, creates the sequences again.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn drop_identities(relation: Oid, attribute: Text<'_>, keeps: bool) -> Result<(), ErrorReport> {
-    with_column(relation, &name_of(&attribute)?, |facts, column| {
-        owned::drop_identities(&facts.members(column), keeps)
-    })
-}
-
-/// Restores the identity of a column, with the options of the kept sequence, or with these options if `kept` is 0.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn restore_identity(
-    relation: Oid,
-    attribute: Text<'_>,
-    highest: i64,
-    kept: Oid,
-    options: Text<'_>,
-) -> Result<(), ErrorReport> {
-    let options = Some(text(&options, "options")?);
-    with_column(relation, &name_of(&attribute)?, |_, column| {
-        let kept = Some(kept).filter(|kept| *kept != Oid::INVALID);
-        owned::restore_identity(column, Identity::ByDefault, highest, kept, options)
-    })
-}
-
 /// Returns a default of this extension in the form that attach writes; null for any other default.
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
 fn own_default(written: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
@@ -260,6 +233,20 @@ fn check_column(relation: Oid, attribute: Text<'_>, kind: Text<'_>) -> Result<()
     })
 }
 
+/// Detaches a column on a worker.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn detach_on_node(
+    relation: Oid,
+    attribute: Text<'_>,
+    kind: Text<'_>,
+    sequence: Text<'_>,
+    highest: Option<i64>,
+) -> Result<(), ErrorReport> {
+    let source = Source::read(&kind.read("kind")?).map_err(report)?;
+    steps::detach_on_node(relation, name_of(&attribute)?, source, &text(&sequence, "sequence")?, highest)
+}
+
 /// Locks a table and the tables below against all other sessions.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
@@ -284,13 +271,6 @@ fn check_manages_tags(function: Text<'_>) -> Result<(), ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", stable, parallel_unsafe)]
 fn has_workers() -> Result<bool, ErrorReport> {
     citus::has_workers().map_err(spi)
-}
-
-/// Sets a sequence's position, which a rollback undoes.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn sequence_put(of: Oid, number: i64, is_called: bool) -> Result<(), ErrorReport> {
-    tags::put(of, number, is_called)
 }
 
 /// Binds a sequence of the caller.
@@ -363,21 +343,6 @@ fn attach_created(relation: Oid, number: i32, kind: Text<'_>) -> Result<(), Erro
 #[search_path(pg_catalog, pg_temp)]
 fn seed_tag(tag: Text<'_>, highest: i64) -> Result<(), ErrorReport> {
     tags::raise_restored(&text(&tag, "tag")?, highest)
-}
-
-/// Returns the first property that keeps a sequence from being bound; no row if there is none.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
-fn sequence_obstacle(
-    of: Oid,
-) -> Result<
-    TableIterator<'static, (name!(message, Option<TextOut>), name!(detail, Option<TextOut>))>,
-    ErrorReport,
-> {
-    let obstacle = verdict::obstacle(&facts::of_sequence(of)?);
-    let row =
-        obstacle.map(|obstacle| (TextOut::of(obstacle.to_string()), obstacle.detail().and_then(TextOut::of)));
-    Ok(TableIterator::new(row))
 }
 
 /// Returns the kind of ids that the library is ready to give.

@@ -72,12 +72,6 @@ pub enum CallError {
     #[error("the statement is not a CREATE SEQUENCE")]
     #[explain(detail = "The function runs only CREATE SEQUENCE.")]
     NotCreateSequence,
-    #[error("the sequence and its last number must not be null")]
-    #[explain(detail = "A row has a sequence, and the number that it gave last.")]
-    NoSequenceOrNumber,
-    #[error("the name is too long")]
-    #[explain(detail = "No tag has it.")]
-    LongName,
     #[error("there is no such sequence")]
     #[explain(detail = "It was dropped.")]
     SequenceDropped,

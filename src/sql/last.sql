@@ -9,19 +9,17 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_here attach_in_session attach_worker base_type bind_own bounded_lock_timeout call_with
-             change_column check_alone check_column check_coordinator check_kind check_may_commit check_next
-             check_registered check_worker check_workers citus_keys citus_run citus_run_on_workers column_maximum
-             column_plan column_type columns_attached columns_of_tag columns_of_tags create_sequence
-             create_sequence_for default_of default_tag detach_worker detach_workers discard_received drop_identities
-             drop_sequences free_sequence_name generator_keep has_workers highest_number highest_of_group
-             highest_of_tag id_default in_transaction_block is_adopted_schema is_distributed kept_sequence
-             lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group own_default places_of_tags
-             progress_end progress_enter qualified_name registries_in_use registry_identity registry_seed
-             restore_identity restore_sequence schema_steps seed_tag sequence_erase sequence_is_bound sequence_move
-             sequence_obstacle sequence_position sequence_put sequence_reach sequence_record sequence_resume_above
-             sequence_tag_is_shared sequences_of set_default stored_id table_and_below tag_of_default tell_not_raised
-             type_maximum unbind_own', '[[:space:]]+') AS f), 'EXECUTE'),
+            'advance_sequence as_owner attach_here attach_in_session attach_worker base_type bounded_lock_timeout call_with
+            change_column check_alone check_column check_coordinator check_kind check_may_commit check_next
+            check_registered check_worker check_workers citus_keys citus_run citus_run_on_workers column_maximum
+            column_plan column_type columns_attached columns_of_tag columns_of_tags create_sequence create_sequence_for
+            default_of default_tag detach_on_node detach_worker detach_workers drop_sequences free_sequence_name
+            generator_keep has_workers highest_number highest_of_group highest_of_tag id_default in_transaction_block
+            is_adopted_schema is_distributed kept_sequence lock_relation lock_table may_move_tag may_take_ids
+            node_group own_default places_of_tags progress_end progress_enter qualified_name registries_in_use
+            registry_identity registry_seed restore_sequence schema_steps seed_tag sequence_is_bound sequence_move
+            sequence_position sequence_tag_is_shared sequences_of set_default stored_id table_and_below tag_of_default
+            tell_not_raised type_maximum', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
             'SELECT, INSERT, UPDATE, DELETE'),

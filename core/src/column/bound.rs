@@ -2,6 +2,7 @@
 
 use super::error::ColumnError;
 use super::facts::{Base, Sequence};
+use super::node::Numbers;
 use super::notice::Notice;
 use crate::bound::Increment;
 use serde::Deserialize;
@@ -37,6 +38,8 @@ pub struct Unbinding {
     pub increment: i64,
     /// The highest number.
     pub max: i64,
+    /// The last number that was given; None if it is not known.
+    pub last_number: Option<i64>,
     /// True if a number stands for one id of the tag.
     pub is_single: bool,
     /// The name of the former type.
@@ -56,14 +59,33 @@ impl Unbinding {
     /// # Errors
     /// [`ColumnError::MaximumBelow`] or [`ColumnError::Increment`].
     pub fn number_above(&self, highest: i64) -> Result<i64, ColumnError> {
+        let number = self.following(highest, self.max)?;
+        number.ok_or_else(|| ColumnError::MaximumBelow {
+            sequence: self.name.clone(),
+            max: self.max,
+            highest,
+        })
+    }
+
+    /// Returns the number at which the sequence of a distributed table continues on a node: above `highest`, and within the
+    /// node's own numbers. Its last number may be an id of another node.
+    ///
+    /// # Errors
+    /// [`ColumnError::EndsOnNode`] or [`ColumnError::Increment`].
+    pub fn number_on_node(&self, numbers: &Numbers, highest: Option<i64>) -> Result<i64, ColumnError> {
+        let given = self.last_number.filter(|given| *given <= numbers.last);
+        let Some(highest) = given.max(highest) else { return Ok(self.start) };
+        let max = self.max.min(numbers.last.saturating_add(1));
+        let number = self.following(highest, max)?;
+        number.ok_or_else(|| ColumnError::EndsOnNode { sequence: self.name.clone(), max, highest })
+    }
+
+    fn following(&self, highest: i64, max: i64) -> Result<Option<i64>, ColumnError> {
         let increment = Increment::new(self.increment)?.of_tag(self.is_single);
         let (start, by) = (i128::from(self.start), i128::from(self.increment));
         let distance = i128::from(increment.resume_above(highest)) + 1 - start;
         let number = start + (distance.max(0) + by - 1) / by * by;
-        i64::try_from(number)
-            .ok()
-            .filter(|number| *number <= self.max)
-            .ok_or_else(|| ColumnError::MaximumBelow { sequence: self.name.clone(), max: self.max, highest })
+        Ok(i64::try_from(number).ok().filter(|number| *number <= max))
     }
 
     /// Returns the changes of ALTER SEQUENCE that restore the former properties of a sequence that continues at `number`. The

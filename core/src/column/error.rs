@@ -337,6 +337,9 @@ pub enum ColumnError {
     #[explain(Exhausted, detail = "Its maximum is {max}; the highest id is {highest}.")]
     #[explain(hint = "Raise the maximum: ALTER SEQUENCE {sequence} MAXVALUE 9223372036854775807;")]
     MaximumBelow { sequence: String, max: i64, highest: i64 },
+    #[error("maximum of sequence \"{sequence}\" is below ids of the column")]
+    #[explain(Exhausted, detail = "Its maximum on this node is {max}; the highest id is {highest}.")]
+    EndsOnNode { sequence: String, max: i64, highest: i64 },
     #[error("sequence \"{0}\" is not bound")]
     #[explain(
         NotReady,

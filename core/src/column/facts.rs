@@ -73,8 +73,8 @@ pub struct Table {
     pub is_owned: bool,
     /// True if the table is distributed over the nodes of a Citus cluster.
     pub is_distributed: bool,
-    /// True if the table is distributed, and this node is a worker.
-    pub is_on_worker: bool,
+    /// This node's group in the cluster over which the table is distributed; 0 on the coordinator, and without a cluster.
+    pub node_group: i32,
     /// The extension that the table belongs to.
     pub extension: Option<String>,
     /// True if the table is in the planned schema.

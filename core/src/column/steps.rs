@@ -69,6 +69,8 @@ pub enum Step {
     Bind,
     /// Drops the column's sequences.
     DropSequences,
+    /// Discards ids of the tag that this node has in memory, or saved when it stopped: they may be below the column's ids.
+    Discard,
     /// Binds the sequence that the column shares, above this id.
     BindShared {
         /// The id above which the sequence must give its numbers.
@@ -119,13 +121,27 @@ pub fn attach(
         let course = if is_distributed { Course::DENSE } else { Course::of(facts, &members) };
         steps.push(Step::RaiseTag { highest: highest_of_tag, most, course });
     }
-    match wish.former {
-        Former::Redirect if members.iter().all(|member| member.owned.is_empty()) => {}
-        Former::Redirect => steps.push(Step::Bind),
-        Former::Drop => steps.push(Step::DropSequences),
-        Former::Keep => {}
-    }
+    steps.extend(of_former(&members, wish.former));
     Ok(steps)
+}
+
+fn of_former(members: &[&Column], former: Former) -> Option<Step> {
+    match former {
+        Former::Redirect if members.iter().all(|member| member.owned.is_empty()) => None,
+        Former::Redirect => Some(Step::Bind),
+        Former::Drop => Some(Step::DropSequences),
+        Former::Keep => None,
+    }
+}
+
+/// Returns the steps that give a column its new default on a worker, after the coordinator and the tag.
+pub fn attach_on_node(members: &[&Column], wish: &Wish) -> Vec<Step> {
+    let keeps_sequences = wish.former != Former::Drop;
+    let mut steps =
+        vec![Step::UnbindOnNode(None), Step::DropIdentities { keeps_sequences }, Step::SetDefault];
+    steps.extend((wish.kind == IdKind::Segment).then_some(Step::Discard));
+    steps.extend(of_former(members, wish.former));
+    steps
 }
 
 /// Returns the steps that make the sequence of a column give the ids. The sequence has other users, too.

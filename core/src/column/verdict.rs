@@ -85,7 +85,7 @@ pub enum Action {
 /// # Errors
 /// [`ColumnError`], the first reason against it.
 pub fn judge(facts: &Facts, column: &Column, wish: &Wish) -> Result<Action, ColumnError> {
-    if column.table.is_on_worker {
+    if column.table.node_group != 0 {
         return Err(ColumnError::OnWorker(column.table.name.clone()));
     }
     let members = facts.members(column);

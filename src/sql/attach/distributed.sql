@@ -2,9 +2,6 @@
 -- So attach and detach change each node. Citus would propagate such changes, but refuses them for distribution columns and
 -- identities. Therefore these functions turn propagation off, and make the same changes on each worker in a separate
 -- transaction.
---
--- On a worker, sequences of a distributed table count from group << 48, so that two nodes never give the same number. The
--- coordinator's numbers are below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -25,12 +22,6 @@ BEGIN
     END IF;
     RETURN coalesce((SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g LIMIT 1), 0);
 END
-$$;
-
--- Returns the range of a group's numbers: from first, which is excluded, to last, which is included.
-CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
@@ -177,7 +168,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
         OFFSET 0) AS n (above, last, tagged)
 $$;
 
-/* Functions that run on a worker. If they also run on the coordinator, their comments say so. */
+/* Functions that run on a worker. */
 
 CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
     generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
@@ -217,148 +208,17 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-DECLARE
-    relation regclass := relation_name;
-BEGIN
-    PERFORM set_config('lock_timeout', timeout, true);
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
-    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
-    PERFORM snowflake_ids_internal.discard_received(tag) WHERE kind COLLATE "C" = 'segment';
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
-    ELSIF sequence COLLATE "C" = 'drop' THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
-END
+    SELECT set_config('lock_timeout', timeout, true);
+    SELECT snowflake_ids_internal.attach_here(relation_name::regclass, attribute::text, kind, tag, sequence, generator)
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
     reached jsonb, timeout text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-DECLARE
-    relation regclass := relation_name;
-    node_group int := snowflake_ids_internal.node_group();
-    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
-    highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
-    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
-        ELSE '' END;
-    sequence regclass;
-BEGIN
-    PERFORM set_config('lock_timeout', timeout, true);
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- The tag's ids reached this node's range. Other nodes may give more ids of the tag until they learn of the change.
-    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
-        highest := least(highest + (1::bigint << 36), numbers.last);
-    END IF;
-    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
-    -- An identity exists if an earlier call detached this worker, but then failed on the coordinator.
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    IF kind COLLATE "C" = 'none' THEN
-        RETURN;
-    END IF;
-    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
-    -- A sequence with the coordinator's name may exist here without belonging to the column.
-    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
-        sequence := sequence_name::regclass;
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
-            snowflake_ids_internal.qualified_name(relation), attribute));
-    END IF;
-    -- A sequence that had a narrower type would count in another node's range.
-    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-        sequence := NULL;
-    END IF;
-    IF kind COLLATE "C" = 'identity' THEN
-        PERFORM snowflake_ids_internal.restore_identity(relation, attribute, coalesce(highest, '-9223372036854775808'), coalesce(sequence, 0), options);
-        RETURN;
-    END IF;
-    sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
-    PERFORM snowflake_ids_internal.set_default(relation, attribute,
-        format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
-    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-END
-$$;
-
--- Discards ids of a tag that this node has in memory, or saved when it stopped, because they may be below the column's ids.
-CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
-    PERFORM snowflake_ids.segment_discard(tag);
-END
-$$;
-
--- Binds the sequences that a column owns, also in the tables below. The sequences count in their node's own range, so no tag
--- is raised above their numbers.
-CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-    terms pg_sequence;
-    reached bigint;
-    drops boolean := false;
-BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Citus keeps a worker's narrower sequences at their maximum. Such a sequence gives no numbers, bound or not.
-        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
-        IF NOT EXISTS (SELECT FROM snowflake_ids_internal.sequence_obstacle(owned)) THEN
-            PERFORM snowflake_ids_internal.lock_relation(owned);
-            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
-            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
-            -- The sequence is moved before it is bound, because a restart of a bound sequence restarts the tag.
-            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
-            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
-        ELSE
-            drops := true;
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
-END
-$$;
-
--- Unbinds sequences. Also runs on the coordinator. Each sequence continues in the node's own range, above the highest id in
--- that range.
-CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
-    bound snowflake_ids.sequence_binding;
-    terms pg_sequence;
-    reached bigint;
-    number numeric;
-BEGIN
-    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
-    LOOP
-        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
-        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
-        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
-        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
-        number := terms.seqstart;
-        IF reached IS NOT NULL THEN
-            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement, bound.single)::numeric
-                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-        END IF;
-        IF number > least(terms.seqmax, numbers.last + 1) THEN
-            RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('maximum of sequence "%s" is below ids of the column', bound.sequence),
-                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
-        END IF;
-        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
-    END LOOP;
-END
+    SELECT set_config('lock_timeout', timeout, true);
+    SELECT snowflake_ids_internal.detach_on_node(relation_name::regclass, attribute::text, kind, sequence_name,
+        (reached ->> snowflake_ids_internal.node_group()::text)::bigint)
 $$;

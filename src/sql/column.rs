@@ -4,7 +4,7 @@
 use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
-use crate::column::{new_columns, owned, schema, tags};
+use crate::column::{new_columns, schema, tags};
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
 use crate::pg::text::{Text, TextOut};
@@ -18,7 +18,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::column::default::{IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::Identity;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::Source;

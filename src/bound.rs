@@ -16,7 +16,7 @@ use crate::pg::tag_text::TagText;
 use crate::pg::transaction;
 use crate::pg::{role, server};
 use crate::snowflake;
-use crate::store::bound::Binding;
+use crate::store::bound::NumberSource;
 use crate::store::tables::SEGMENT;
 use crate::tag;
 use crate::tag::error::SegmentError;
@@ -28,7 +28,7 @@ use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use std::cell::{Cell, RefCell};
 
 /// The session's last number of each bound sequence, from nextval or setval. COPY writes the numbers of its rows here, so that they
@@ -81,15 +81,15 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     confirm(sequence);
     let increment = Increment::new(terms.increment)?.of_tag(cache::is_single(sequence));
     let number = match binding {
-        Binding::Snowflake(generator) => {
+        NumberSource::Snowflake(generator) => {
             let of = generator.map_or_else(|| Ok(named::own()), |name| named::look_up(name.as_bytes()));
             let of = of.map_err(|error| SequenceError::of_generator(error.into(), sequence))?;
             snowflake::next_of_sequence("nextval", of, increment)
                 .map_err(|error| SequenceError::of_generator(error, sequence))?
         }
-        Binding::Segment(tag) => tag::next_of_sequence("nextval", &tag, increment)
+        NumberSource::Segment(tag) => tag::next_of_sequence("nextval", &tag, increment)
             .map_err(|error| SequenceError::of_tag(error, sequence))?,
-        Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
+        NumberSource::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
     };
     record(sequence, number);
     used(Last::Bound(sequence));
@@ -140,12 +140,12 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         return Ok(server());
     }
     match binding {
-        Binding::Snowflake(_) => pgrx::notice!(
+        NumberSource::Snowflake(_) => pgrx::notice!(
             "sequence \"{}\" is not moved: it gives snowflake ids, which follow the clock",
             sequence::name(sequence)
         ),
-        Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
-        Binding::Segment(tag) => {
+        NumberSource::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
+        NumberSource::Segment(tag) => {
             // A number of the sequence stands for a block of `increment` ids of the tag. All ids of the block count as
             // issued.
             let reach = Increment::new(increment)?.of_tag(cache::is_single(sequence)).reach(value);
@@ -161,7 +161,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
 /// Raises a tag with the rights of the owner of the table of tags. The current role must have the right to move the tag.
 fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
     let of_tag = |error| SequenceError::of_tag(error, sequence);
-    privilege::check(tag, Action::Move, role::current(), None).map_err(of_tag)?;
+    privilege::check(tag, Access::Move, role::current(), None).map_err(of_tag)?;
     let source = SEGMENT.find().ok_or_else(|| of_tag(SegmentError::NoTable))?;
     let arguments = [TagText(*tag).into(), reach.into()];
     let raised = source.as_owner(|| RAISE.first(&arguments, |row| row.get::<i64>(1)))?.flatten();

@@ -81,7 +81,7 @@ pub extern "C-unwind" fn _PG_init() {
             set: bound::changes::identity_set,
             added: bound::changes::identity_added,
         },
-        copies: pg::copying::Watch {
+        copies: pg::copying::CopyWatch {
             redirects: || bound::cache::targets_at_once().is_some(),
             left_out: column::changes::copied,
         },

@@ -10,12 +10,12 @@ pub use cache::{CachedSeries, checked, look_up};
 
 use crate::pg::per_process::PerProcess;
 use crate::pg::{role, server};
-use crate::store::series::Number;
+use crate::store::series::DatedNumber;
 use cache::{USED, shown_key};
 use error::NoNumberError;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::series::{Key, Recent, SeriesError, SeriesKind};
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub fn next(
     name: &[u8],
     key: &Key,
     role: Oid,
-) -> Result<(Rc<CachedSeries>, Number), NoNumberError> {
+) -> Result<(Rc<CachedSeries>, DatedNumber), NoNumberError> {
     if let Some(taken) = next_at_once(name, key, role, |cached, number| (cached.clone(), number)) {
         return Ok(taken);
     }
@@ -55,7 +55,7 @@ pub fn next_at_once<T>(
     name: &[u8],
     key: &Key,
     role: Oid,
-    then: impl FnOnce(&Rc<CachedSeries>, Number) -> T,
+    then: impl FnOnce(&Rc<CachedSeries>, DatedNumber) -> T,
 ) -> Option<T> {
     let used = USED.borrow();
     let cached = used.as_ref().filter(|cached| cached.is(name))?;
@@ -75,7 +75,7 @@ fn record(cached: &CachedSeries, key: &Key, number: i64) {
 /// Returns the last number that this session got for a key.
 pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     let cached = look_up(name)?;
-    cached.check(Action::Look, role::current())?;
+    cached.check(Access::Look, role::current())?;
     let key = &*cached.key_of(key)?;
     let last = LAST.borrow().as_ref().and_then(|last| last.last(cached.series.id, key.clone()));
     Ok(last.ok_or_else(|| SeriesError::NoLast { series: cached.shown(), key: shown_key(key) })?)
@@ -85,7 +85,7 @@ pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
 pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     server::refuse_unless_writable(c"series_set()");
     let cached = look_up(name)?;
-    cached.check(Action::Move, role::current())?;
+    cached.check(Access::Move, role::current())?;
     let key = &*cached.key_of(key)?;
     cached.series.check_value(value)?;
     match cached.series.kind {
@@ -98,7 +98,7 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
 pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberError> {
     server::refuse_unless_writable(c"series_attach()");
     let cached = look_up(name)?;
-    cached.check(Action::Move, role::current())?;
+    cached.check(Access::Move, role::current())?;
     let key = &*cached.key_of(key)?;
     let value = value.max(cached.series.start - 1);
     cached.series.check_value(value)?;

@@ -29,7 +29,7 @@ use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::tag::definition::{Exhausted, Range};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use snowflake_ids_core::tag::reservation::TagRow;
 use snowflake_ids_core::tag::segment::{Miss, TakenIds};
 use snowflake_ids_core::tag::slot::Trouble;
@@ -111,7 +111,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 /// Returns the last id that this session got for a tag.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag_text::checked(bytes).map_err(SegmentError::BadTag)?;
-    privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
+    privilege::check(&tag, Access::Look, role::current(), Some(&SegmentTimeout::new()))?;
     cache::find(bytes).and_then(|cached| cached.last.get()).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 

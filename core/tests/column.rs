@@ -7,14 +7,14 @@ use snowflake_ids_core::column::change::{
 use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{
-    Base, Binding, Column, Facts, Identity, Reference, Sequence, Table, TagLimit, User,
+    Base, Binding, Column, Facts, IdentityKind, Reference, Sequence, TagLimit, User, UserTable,
 };
 use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
-use snowflake_ids_core::column::steps::{self, Source, Step};
+use snowflake_ids_core::column::steps::{self, Step, ValueSource};
 use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, provide};
 use snowflake_ids_core::column::verdict::{
     Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
@@ -28,9 +28,9 @@ const CHILD: u32 = 12;
 const SEQUENCE: u32 = 20;
 const NEXTVAL: &str = "nextval('s.q'::regclass)";
 
-fn table(oid: u32) -> Table {
+fn table(oid: u32) -> UserTable {
     let name = format!("s.t{oid}");
-    Table {
+    UserTable {
         oid,
         kind: 'r',
         persistence: 'p',
@@ -38,7 +38,7 @@ fn table(oid: u32) -> Table {
         is_planned: true,
         tag: Some(name.clone()),
         name,
-        ..Table::default()
+        ..UserTable::default()
     }
 }
 
@@ -128,12 +128,12 @@ fn case(mut number: usize) -> Option<Case> {
         1 => Column { owned: Vec::new(), ..serial() },
         2 => Column { expression: Some(format!("({NEXTVAL} * 2)")), ..serial() },
         3 => Column {
-            identity: Some(Identity::Always),
+            identity: Some(IdentityKind::Always),
             identity_sequence: Some(SEQUENCE),
             owned: vec![SEQUENCE],
             ..column(TABLE)
         },
-        4 => Column { identity: Some(Identity::ByDefault), ..column(TABLE) },
+        4 => Column { identity: Some(IdentityKind::ByDefault), ..column(TABLE) },
         5 => {
             Column { has_default: true, expression: Some("snowflake_nextval()".to_owned()), ..column(TABLE) }
         }
@@ -148,8 +148,12 @@ fn case(mut number: usize) -> Option<Case> {
         choose(number, &[(false, 0), (false, 0), (false, 0), (true, 0), (true, 1)]);
     let child = match choose(number, &[0, 1, 2, 3]) {
         0 => None,
-        1 => Some(Column { table: Table { kind: 'f', ..table(CHILD) }, owned: Vec::new(), ..column.clone() }),
-        2 => Some(Column { table: Table { is_owned: false, ..table(CHILD) }, ..column.clone() }),
+        1 => Some(Column {
+            table: UserTable { kind: 'f', ..table(CHILD) },
+            owned: Vec::new(),
+            ..column.clone()
+        }),
+        2 => Some(Column { table: UserTable { is_owned: false, ..table(CHILD) }, ..column.clone() }),
         _ => Some(self::column(CHILD)),
     };
     let mut sequence = match choose(number, &[0, 1, 2, 3, 4, 5]) {
@@ -536,7 +540,7 @@ fn a_full_column_gets_no_dense_ids() {
 fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
     let on_nodes = |expression: &str, highest| {
         let column = with_default(expression);
-        let column = Column { table: Table { is_distributed: true, ..column.table.clone() }, ..column };
+        let column = Column { table: UserTable { is_distributed: true, ..column.table.clone() }, ..column };
         steps_of(column, sequence(), (IdKind::Segment, Former::Keep), highest).unwrap()
     };
     let of_worker = 1 << 48;
@@ -552,7 +556,7 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
         assert!(steps.contains(&Step::CheckWorkers((former != OF_TAG).then_some(highest))));
         assert!(steps.contains(&Step::UnbindOnNode(None)));
     }
-    let distributed = Column { table: Table { is_distributed: true, ..table(TABLE) }, ..column(TABLE) };
+    let distributed = Column { table: UserTable { is_distributed: true, ..table(TABLE) }, ..column(TABLE) };
     let check = |column: &Column, known| steps::check_tag(column, known, Some("t"));
     assert!(matches!(check(&distributed, Some("u")), Err(ColumnError::OtherTag { .. })));
     assert_eq!([check(&distributed, Some("t")), check(&distributed, None)], [Ok(()), Ok(())]);
@@ -634,42 +638,46 @@ fn a_sequence_of_a_distributed_table_goes_on_in_its_nodes_range() {
 fn a_column_is_detached_to_its_former_source() {
     let own = |kind| (kind, OF_TAG.to_owned());
     let bigint = Column { type_name: "bigint".to_owned(), is_not_null: true, ..column(TABLE) };
-    assert_eq!(steps::source(&bigint, None, true), (Source::Identity, None));
-    assert_eq!(steps::source(&bigint, None, false), (Source::Sequence, None));
-    assert_eq!(steps::source(&bigint, Some(Source::None), true), (Source::None, None));
+    assert_eq!(steps::source(&bigint, None, true), (ValueSource::Identity, None));
+    assert_eq!(steps::source(&bigint, None, false), (ValueSource::Sequence, None));
+    assert_eq!(steps::source(&bigint, Some(ValueSource::None), true), (ValueSource::None, None));
     let domain = Column { type_name: "d".to_owned(), ..column(TABLE) };
     assert!(matches!(
         steps::source(&domain, None, true),
-        (Source::Sequence, Some(Notice::WasIdentity { .. }))
+        (ValueSource::Sequence, Some(Notice::WasIdentity { .. }))
     ));
     let of_table = facts(vec![bigint.clone()], sequence(), Vec::new());
     let restore = |relation, identity| Step::RestoreIdentity(relation, identity, 7);
-    let top = restore(TABLE, Identity::ByDefault);
+    let top = restore(TABLE, IdentityKind::ByDefault);
     for (source, restored) in [
-        (Source::None, vec![Step::DropDefault]),
-        (Source::Sequence, vec![Step::RestoreSequence(7)]),
-        (Source::Identity, vec![Step::DropDefault, top.clone(), Step::TellWithoutDefault]),
+        (ValueSource::None, vec![Step::DropDefault]),
+        (ValueSource::Sequence, vec![Step::RestoreSequence(7)]),
+        (ValueSource::Identity, vec![Step::DropDefault, top.clone(), Step::TellWithoutDefault]),
     ] {
         let kept = Step::TellKept(OF_TAG.to_owned());
         let detach = |kind, highest| steps::detach(&of_table, &bigint, own(kind), source, highest);
         let steps = [vec![Step::Unbind(7)], restored, vec![kept]].concat();
         assert_eq!(detach(IdKind::Segment, 7), Ok(steps));
         let told = detach(IdKind::Snowflake, 7).unwrap().swap_remove(1);
-        assert_eq!(matches!(told, Step::Tell(Notice::Continues { highest: 7, .. })), source != Source::None);
-        assert_eq!(detach(IdKind::Segment, i64::MAX).is_err(), source != Source::None);
+        assert_eq!(
+            matches!(told, Step::Tell(Notice::Continues { highest: 7, .. })),
+            source != ValueSource::None
+        );
+        assert_eq!(detach(IdKind::Segment, i64::MAX).is_err(), source != ValueSource::None);
     }
     // A child that was an identity is one again before its parent. On a cluster, only the table itself is restored.
-    let former = Sequence { identity: Some(Identity::Always), ..sequence() };
+    let former = Sequence { identity: Some(IdentityKind::Always), ..sequence() };
     let child = Column { table: table(CHILD), owned: vec![SEQUENCE], ..bigint.clone() };
     let restored = |is_distributed, is_not_null| {
-        let table = Table { is_distributed, ..table(TABLE) };
+        let table = UserTable { is_distributed, ..table(TABLE) };
         let columns = vec![Column { table, ..bigint.clone() }, Column { is_not_null, ..child.clone() }];
         let facts = facts(columns, former.clone(), Vec::new());
-        let steps = steps::detach(&facts, &facts.columns()[0], own(IdKind::Segment), Source::Identity, 7)?;
+        let steps =
+            steps::detach(&facts, &facts.columns()[0], own(IdKind::Segment), ValueSource::Identity, 7)?;
         Ok(steps.into_iter().filter(|step| matches!(step, Step::RestoreIdentity(..))).collect::<Vec<_>>())
     };
     assert_eq!(restored(true, false), Ok(vec![top.clone()]));
-    assert_eq!(restored(false, true), Ok(vec![restore(CHILD, Identity::Always), top]));
+    assert_eq!(restored(false, true), Ok(vec![restore(CHILD, IdentityKind::Always), top]));
     assert!(matches!(restored(false, false), Err(ColumnError::MayBeNull { table, .. }) if table == "s.t12"));
     let (left, end) = (Sequence { start: 5, max: i64::MAX, ..sequence() }, (i64::MAX, true));
     let resume = |stored| resumed(&left, end, stored);
@@ -706,8 +714,8 @@ fn arguments_must_go_together() {
     ] {
         assert_eq!(read(kind, tag, generator, former).as_deref(), error);
     }
-    assert!(matches!(Source::read("none"), Ok(Source::None)));
-    assert!(matches!(Source::read("some"), Err(ColumnError::UnknownSource(given)) if given == "some"));
+    assert!(matches!(ValueSource::read("none"), Ok(ValueSource::None)));
+    assert!(matches!(ValueSource::read("some"), Err(ColumnError::UnknownSource(given)) if given == "some"));
 }
 
 #[test]
@@ -716,8 +724,8 @@ fn a_former_identity_takes_the_values_that_an_identity_takes() {
     for is_default in [false, true] {
         for write in [Insert, System, User, Update] {
             let as_stock = if write == User { Stored::Default } else { Stored::Written };
-            assert_eq!(stored(Identity::ByDefault, write, is_default), Ok(as_stock));
-            let found = stored(Identity::Always, write, is_default);
+            assert_eq!(stored(IdentityKind::ByDefault, write, is_default), Ok(as_stock));
+            let found = stored(IdentityKind::Always, write, is_default);
             match write {
                 Insert | Update if !is_default => {
                     let error = found.expect_err("refused").of("id");
@@ -730,8 +738,8 @@ fn a_former_identity_takes_the_values_that_an_identity_takes() {
         }
     }
     assert_eq!(
-        [b'a', b'd', b' '].map(Identity::of),
-        [Some(Identity::Always), Some(Identity::ByDefault), None]
+        [b'a', b'd', b' '].map(IdentityKind::of),
+        [Some(IdentityKind::Always), Some(IdentityKind::ByDefault), None]
     );
 }
 
@@ -752,7 +760,7 @@ fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
 
 #[test]
 fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
-    let (column, plain) = (Column { identity: Some(Identity::ByDefault), ..column(TABLE) }, serial());
+    let (column, plain) = (Column { identity: Some(IdentityKind::ByDefault), ..column(TABLE) }, serial());
     let bound = |owner, is_former, is_segment| BoundSequence {
         name: "s.q",
         max: i64::MAX,
@@ -873,7 +881,7 @@ fn a_copy_is_told_a_way() {
         let [tag, generator] = [tag, generator].map(|name| name.map(str::to_owned));
         Binding { tag, generator }
     };
-    let identity = Column { identity: Some(Identity::ByDefault), ..column(TABLE) };
+    let identity = Column { identity: Some(IdentityKind::ByDefault), ..column(TABLE) };
     for (bound, default, attach) in [
         (of(Some("t"), None), "segment_nextval('t'::text);", "'id', kind => 'segment', tag => 't');"),
         (of(None, Some("g")), "snowflake_nextval('g'::text);", "'id', generator => 'g');"),

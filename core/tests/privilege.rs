@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::tag::privilege::{Action, Privilege, PrivilegeError, Privileges};
+use snowflake_ids_core::tag::privilege::{Access, Privilege, PrivilegeError, Privileges};
 
 #[test]
 fn lists_are_read_in_any_case_and_written_in_one_order() -> Result<(), PrivilegeError> {
@@ -43,7 +43,7 @@ fn what_is_no_privilege_is_refused() {
 /// The documentation of GRANT states these rules for sequences.
 #[test]
 fn each_privilege_allows_what_it_allows_on_a_sequence() {
-    use Action::{Look, Move, Own, Take};
+    use Access::{Look, Move, Own, Take};
     for (held, allowed) in [
         ("USAGE", vec![Take, Look]),
         ("SELECT", vec![Look]),

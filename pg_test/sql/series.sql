@@ -1,7 +1,7 @@
 -- Series: one sequence for each key, without gaps.
-SELECT snowflake_ids.series_create('invoices');
-SELECT snowflake_ids.series_create('messages', key_type => 'uuid');
-SELECT snowflake_ids.series_create('tickets', key_type => 'text', start => 0, max_value => 2, format => 'T-{n:3}', description => 'of a project');
+SELECT snowflake_ids.series_create('invoices'),
+    snowflake_ids.series_create('messages', key_type => 'uuid'),
+    snowflake_ids.series_create('tickets', key_type => 'text', start => 0, max_value => 2, format => 'T-{n:3}', description => 'of a project');
 SELECT name, kind, key_type, start, max_value, reset, time_zone, format, description, restricted FROM snowflake_ids.series ORDER BY name;
 
 -- Each key counts for itself.

@@ -1,8 +1,8 @@
 -- A trigger fills a column from the key in another one.
-SELECT snowflake_ids.series_create('invoices');
-SELECT snowflake_ids.series_create('small', max_value => 32767);
-SELECT snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}-{n:4}');
-SELECT snowflake_ids.series_create('messages', key_type => 'uuid', format => 'M{n}');
+SELECT snowflake_ids.series_create('invoices'),
+    snowflake_ids.series_create('small', max_value => 32767),
+    snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}-{n:4}'),
+    snowflake_ids.series_create('messages', key_type => 'uuid', format => 'M{n}');
 
 CREATE TABLE invoice (id serial PRIMARY KEY, tenant integer NOT NULL, number bigint NOT NULL, UNIQUE (tenant, number));
 SELECT snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant');

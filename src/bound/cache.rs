@@ -16,7 +16,7 @@ use crate::pg::relation::{self, Relation};
 use crate::pg::sequence::{self, SequenceUse};
 use crate::pg::{relcache, role, server, snapshot, transaction};
 use crate::shared::bindings;
-use crate::store::bound::{self as store, Binding, Bound};
+use crate::store::bound::{self as store, Bound, NumberSource};
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
@@ -190,7 +190,7 @@ fn owned_by(table: Oid, column: i16) -> Option<Oid> {
 /// Returns the tag or generator that a sequence is bound to; None if the sequence is not bound. If the sequence is not cached
 /// and the table is locked, waits for the lock, as the server's functions wait for a locked sequence. A timeout or a cancel
 /// ends the wait. Needs a transaction.
-pub fn binding_of(sequence: Oid) -> Option<Binding> {
+pub fn binding_of(sequence: Oid) -> Option<NumberSource> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
@@ -206,7 +206,7 @@ pub fn is_bound(of: Oid) -> bool {
 /// Returns the tag or generator of a sequence that a call of nextval, currval or setval names. Does not wait for locks:
 /// while the table is locked, a sequence that does not stand at its end counts as not bound. Use [`binding_of`] for a
 /// sequence that this transaction has just altered, because that sequence may not stand at its end yet.
-pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
+pub fn called_binding_at_once(sequence: Oid) -> Result<Option<NumberSource>, Locked> {
     match row_at_once(sequence) {
         Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
         Err(Locked) if stands_at_end(sequence) => Err(Locked),
@@ -214,17 +214,17 @@ pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> 
     }
 }
 
-fn called_binding_of(sequence: Oid) -> Option<Binding> {
+fn called_binding_of(sequence: Oid) -> Option<NumberSource> {
     called_binding_at_once(sequence).unwrap_or_else(|Locked| binding_of(sequence))
 }
 
-fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
+fn believed(sequence: Oid, row: Bound) -> Option<NumberSource> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
 /// Returns the tag or generator of a sequence that a call of nextval, currval or setval names; None if the sequence is not
 /// bound. Locks a bound sequence, so that its binding stays until the transaction ends.
-pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
+pub fn locked_binding_of(sequence: Oid) -> Option<NumberSource> {
     let found = called_binding_of(sequence);
     let this = Some(transaction::number());
     if found.is_none() || of_cached(sequence, |cached| cached.locked_by.get()).flatten() == this {

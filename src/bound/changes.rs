@@ -18,7 +18,7 @@ use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
 use crate::pg::transaction::{self, Hooks};
 use crate::settings;
-use crate::store::bound::Binding;
+use crate::store::bound::NumberSource;
 use crate::store::tables::{SEGMENT, SEQUENCE_BINDING};
 use crate::tag::error::SegmentError;
 use crate::tag::privilege;
@@ -27,7 +27,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use snowflake_ids_core::column::error::Obstacle;
 use snowflake_ids_core::column::notice::Notice;
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
@@ -232,7 +232,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let Some(relation) = Relation::find(of) else { return Ok(false) };
     let Some(position) = relation.position() else { return Ok(false) };
     check_terms(of, terms)?;
-    if let Binding::Snowflake(generator) = &binding {
+    if let NumberSource::Snowflake(generator) = &binding {
         bind::check_layout(of, terms.increment, generator.as_ref().map(|name| name.as_bytes()))?;
     }
     if is_sentinel(position.last_value, position.is_called, terms.max) {
@@ -242,17 +242,17 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     match binding {
         // If `is_called` is set, the sequence was not restarted; only its maximum has changed.
         _ if position.is_called || !follows => {}
-        Binding::Snowflake(_) => {
+        NumberSource::Snowflake(_) => {
             pgrx::notice!(
                 "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
                 sequence::name(of)
             );
         }
-        Binding::Unreadable => {}
-        Binding::Segment(tag) => {
+        NumberSource::Unreadable => {}
+        NumberSource::Segment(tag) => {
             let highest = position.last_value.saturating_sub(1);
             // The sequence's owner needs the right to move the tag, because the restart affects everyone who uses the tag.
-            privilege::check(&tag, Action::Move, relation.owner(), None)
+            privilege::check(&tag, Access::Move, relation.owner(), None)
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =
                 SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;

@@ -8,7 +8,7 @@ use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
 use crate::pg::{extension, redirect, sequence};
-use crate::store::bound::Binding;
+use crate::store::bound::NumberSource;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -82,7 +82,7 @@ fn check_change(of: Oid, owner: Option<(Oid, i16)>, change: SequenceChange) -> R
         max: sequence::terms(of).map_or(i64::MAX, |terms| terms.max),
         owner: facts.as_ref().and_then(|facts| facts.columns().iter().find(is_owner)),
         is_former: owner.and_then(|(table, number)| cache::former_identity(table, number)) == Some(of),
-        is_segment: matches!(cache::binding_of(of), Some(Binding::Segment(_))),
+        is_segment: matches!(cache::binding_of(of), Some(NumberSource::Segment(_))),
     };
     change.check(&bound).map_err(report)?;
     Ok(change.keeps_type(&bound))

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use snowflake_ids_core::column::bound::Unbinding;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
+use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, TagLimit, UserTable};
 use snowflake_ids_core::column::new_column::NewColumn;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::KnownTag;
@@ -462,7 +462,7 @@ pub fn of_new_columns(relation: Oid, number: i32) -> Result<Vec<NewColumn>, Erro
 }
 
 /// Reads the facts of a table and the tables below, the nearest first.
-pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
+pub fn of_tables(relation: Oid) -> Result<Vec<UserTable>, ErrorReport> {
     rows(&TABLES, &[relation.into()])
 }
 

@@ -13,7 +13,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::bound::resumed;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Column, Facts, Identity};
+use snowflake_ids_core::column::facts::{Column, Facts, IdentityKind};
 use snowflake_ids_core::column::notice::Notice;
 use std::ffi::CString;
 
@@ -151,12 +151,12 @@ pub fn kept_sequence(column: &Column, highest: i64) -> Result<Option<Oid>, Error
 /// Restores an identity. Its sequence gets the name and the options of the kept one, or without one, `options`.
 pub fn restore_identity(
     column: &Column,
-    identity: Identity,
+    identity: IdentityKind,
     highest: i64,
     kept: Option<Oid>,
     mut options: Option<TextOut>,
 ) -> Result<(), ErrorReport> {
-    let kind = if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" };
+    let kind = if identity == IdentityKind::Always { "ALWAYS" } else { "BY DEFAULT" };
     let mut former = None;
     if let Some(kept) = kept {
         let name;

@@ -16,7 +16,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::series::{FillError, FillStep, FilledTable};
 use snowflake_ids_core::series::{Scope, SeriesError};
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use snowflake_ids_core::{Explain, Kind};
 
 /// The triggers `t` that fill a column from a series, or raise the series' counters. The column is the second of three
@@ -102,7 +102,7 @@ pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> 
 
     let cached = series::look_up(series)?;
     for role in [table.owner.into(), role::current()] {
-        cached.check(Action::Take, role).map_err(report)?;
+        cached.check(Access::Take, role).map_err(report)?;
     }
     if cached.series.scope == Scope::Shard {
         return Err(report(SeriesError::Distributed { series: cached.shown() }));
@@ -140,7 +140,7 @@ pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> 
             }
             // Only the extension's owner may create triggers with series_fill, because series_fill takes numbers with the rights
             // of the table's owner. A role with TRIGGER on the table would gain those rights.
-            FillStep::Fill => cached.table.as_owner(|| {
+            FillStep::Fill { follows } => cached.table.as_owner(|| {
                 if holds(&IS_DISTRIBUTED)? == Some(true) {
                     let (table, series) = (table.name.clone(), shown.clone());
                     return Err(report(FillError::Distributed { table, series }));
@@ -150,11 +150,11 @@ pub fn attach(relation: Oid, column: &TextOut, series: &[u8], key: &TextOut) -> 
                 if holds(&IS_BY_EXPRESSION)? == Some(true) {
                     return Err(report(FillError::PartitionedByExpression(table.name.clone())));
                 }
-                create("snowflake_ids_fill_", "NULL")
+                create("snowflake_ids_fill_", "NULL")?;
+                // Triggers run in the order of their names. This trigger must run last, because other triggers may change the
+                // row's key or skip the row. Then the counter of the original key must not move.
+                if follows { create("~snowflake_ids_raise_", "NOT NULL") } else { Ok(()) }
             })?,
-            // Triggers run in the order of their names. This trigger must run last, because other triggers may change the row's
-            // key or skip the row. Then the counter of the original key must not move.
-            FillStep::Follow => cached.table.as_owner(|| create("~snowflake_ids_raise_", "NOT NULL"))?,
         }
     }
     // Another table may have the table's name by now.

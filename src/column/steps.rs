@@ -30,10 +30,10 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Base, Column, Facts, Identity, Sequence};
+use snowflake_ids_core::column::facts::{Base, Column, Facts, IdentityKind, Sequence};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
-use snowflake_ids_core::column::steps::{self, Source, Step};
+use snowflake_ids_core::column::steps::{self, Step, ValueSource};
 use snowflake_ids_core::column::verdict::{self, Action, Wish};
 use snowflake_ids_core::report::progress::{Command, Phase};
 
@@ -173,7 +173,7 @@ pub fn unnamed_tag(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
 }
 
 /// Detaches a column, and gives it this source, or its former one.
-pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Result<(), ErrorReport> {
+pub fn detach(relation: Oid, attribute: TextOut, asked: Option<ValueSource>) -> Result<(), ErrorReport> {
     CHECK_NODES.run(&[relation.into(), "detach".into()]).map_err(spi)?;
     let enter = |phase| progress::enter(Command::Detach, relation.to_u32(), phase);
     enter(Phase::WaitingForTable);
@@ -188,7 +188,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
         notice.into_iter().for_each(tell);
         let highest = if is_distributed {
             // Workers first: afterwards no worker takes an id, so the highest id stays the highest.
-            let (none, is_identity) = (None::<String>, source == Source::Identity);
+            let (none, is_identity) = (None::<String>, source == ValueSource::Identity);
             let rest = [
                 none.clone().into(),
                 none.clone().into(),
@@ -218,7 +218,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
 pub fn detach_on_node(
     relation: Oid,
     attribute: TextOut,
-    source: Source,
+    source: ValueSource,
     name: &TextOut,
     highest: Option<i64>,
 ) -> Result<(), ErrorReport> {
@@ -480,10 +480,10 @@ impl Target {
         &self,
         column: &Column,
         numbers: &Numbers,
-        (source, name): (Source, &TextOut),
+        (source, name): (ValueSource, &TextOut),
         above: Option<i64>,
     ) -> Result<(), ErrorReport> {
-        if source == Source::None {
+        if source == ValueSource::None {
             return Ok(());
         }
         let is_wide = column.base == Base::Bigint;
@@ -498,9 +498,15 @@ impl Target {
             kept = None;
         }
         let options = if is_wide { numbers.options() } else { String::new() };
-        if source == Source::Identity {
+        if source == ValueSource::Identity {
             let highest = above.unwrap_or(i64::MIN);
-            return owned::restore_identity(column, Identity::ByDefault, highest, kept, TextOut::of(options));
+            return owned::restore_identity(
+                column,
+                IdentityKind::ByDefault,
+                highest,
+                kept,
+                TextOut::of(options),
+            );
         }
         if kept.is_none() {
             kept = self.first(&CREATE, [name.clone().into(), options.into()])?;

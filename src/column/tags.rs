@@ -17,7 +17,7 @@ use pgrx::spi::quote_identifier;
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Base, Identity, Sequence};
+use snowflake_ids_core::column::facts::{Base, IdentityKind, Sequence};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
@@ -233,7 +233,7 @@ pub fn take(written: &TextOut) -> Result<i64, ErrorReport> {
 }
 
 /// Stores the properties that a bound sequence had before.
-pub fn remember(sequence: &Sequence, identity: Option<Identity>) -> Result<(), ErrorReport> {
+pub fn remember(sequence: &Sequence, identity: Option<IdentityKind>) -> Result<(), ErrorReport> {
     let of_type = match sequence.base {
         Base::Smallint => pg_sys::INT2OID,
         Base::Integer => pg_sys::INT4OID,
@@ -241,7 +241,7 @@ pub fn remember(sequence: &Sequence, identity: Option<Identity>) -> Result<(), E
     };
     let is_unlogged = sequence.persistence == 'u';
     let of = sequence.oid.into();
-    let identity = identity.map(|kind| if kind == Identity::Always { b'a' } else { b'd' }.cast_signed());
+    let identity = identity.map(|kind| if kind == IdentityKind::Always { b'a' } else { b'd' }.cast_signed());
     binding::remember(of, Some(of_type), Some(sequence.cycles), Some(is_unlogged), identity).map_err(report)
 }
 

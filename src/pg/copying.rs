@@ -10,7 +10,7 @@ use std::ffi::CStr;
 
 /// Functions that are called for COPY FROM.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct CopyWatch {
     /// Returns whether calls of sequence functions are redirected.
     pub redirects: fn() -> bool,
     /// COPY FROM leaves these columns of a table out, which have defaults. The function may refuse the statement.
@@ -31,7 +31,7 @@ static LEFT_OUT: PerProcess<RefCell<Option<Columns>>> = PerProcess::new(RefCell:
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn begun(
     statement: *mut pg_sys::PlannedStmt,
-    watch: &Watch,
+    watch: &CopyWatch,
 ) -> *mut pg_sys::PlannedStmt {
     LEFT_OUT.take();
     // SAFETY: the caller passes a valid statement; the tag of a node names its struct. The copy belongs to the current memory

@@ -9,7 +9,7 @@ use super::text::TextOut;
 use super::{catalog, extension, relation, relcache, role, sequence, tuple};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Stored, Write, stored};
-use snowflake_ids_core::column::facts::Identity;
+use snowflake_ids_core::column::facts::IdentityKind;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -54,7 +54,7 @@ pub struct Targets {
 }
 
 /// Columns that were identities.
-pub type Identities = Rc<[(i16, Identity)]>;
+pub type Identities = Rc<[(i16, IdentityKind)]>;
 
 impl Targets {
     /// Returns whether a function is one of these functions, which are not written in SQL.
@@ -251,7 +251,7 @@ struct WrittenRow<'a> {
     /// The range table of the query.
     tables: &'a [*mut pg_sys::RangeTblEntry],
     table: pg_sys::Oid,
-    identities: &'a [(i16, Identity)],
+    identities: &'a [(i16, IdentityKind)],
     targets: &'a Targets,
 }
 

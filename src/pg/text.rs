@@ -16,7 +16,7 @@ use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
 use snowflake_ids_core::error::{MAX_TEXT_BYTES, TooLong, check_length};
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CString, c_int};
 use std::marker::PhantomData;
 
 /// A text argument, or a text column of a trigger's row, whose bytes have not been read.
@@ -182,12 +182,6 @@ impl TextOut {
     /// Converts the text for the core. A name in an `SQL_ASCII` database may be no text at all. Call only within a transaction.
     pub fn to_utf8_lossy(&self) -> String {
         to_utf8(&self.0).unwrap_or_else(|| String::from_utf8_lossy(&self.0).into_owned())
-    }
-}
-
-impl From<&CStr> for TextOut {
-    fn from(name: &CStr) -> Self {
-        Self::of_bytes(name.to_bytes())
     }
 }
 

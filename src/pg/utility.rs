@@ -88,7 +88,7 @@ pub struct Watch {
     /// ALTER TABLE has altered this column of the relation.
     pub column_altered: fn(pg_sys::Oid, c_int),
     pub identities: identity::IdentityWatch,
-    pub copies: copying::Watch,
+    pub copies: copying::CopyWatch,
 }
 
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();

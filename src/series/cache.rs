@@ -13,7 +13,7 @@ use crate::pg::tag_text::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{role, server, transaction};
 use crate::shared::slot::Slot;
-use crate::store::series::{self as store, Number};
+use crate::store::series::{self as store, DatedNumber};
 use crate::store::tables::{REGISTRY_SERVER, SERIES, SERIES_PRIVILEGE};
 use crate::store::{citus, registry, shard};
 use crate::tag::privilege::{self, administers};
@@ -25,7 +25,7 @@ use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::series::monotonic::SectionRef;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::{Action, Privileges};
+use snowflake_ids_core::tag::privilege::{Access, Privileges};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -75,7 +75,7 @@ impl CachedSeries {
     }
 
     /// Returns a number in the series' format.
-    pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
+    pub fn written(&self, DatedNumber { number, day }: DatedNumber) -> Result<TextOut, Box<ErrorReport>> {
         TextOut::of(self.series.write(day, number))
             .ok_or_else(|| Box::new(ServerError::NotUtf8 { name: "format" }.into()))
     }
@@ -122,13 +122,13 @@ impl CachedSeries {
         }
         role::watch();
         let as_of = role::changes();
-        self.check(Action::Take, role)?;
+        self.check(Access::Take, role)?;
         self.permit.set(Some((role, as_of)));
         Ok(())
     }
 
     /// Fails unless a role has the right to `action` on the series.
-    pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
+    pub fn check(&self, action: Access, role: Oid) -> Result<(), SeriesError> {
         if self.allows(action, role) {
             return Ok(());
         }
@@ -220,12 +220,12 @@ impl CachedSeries {
 
     /// Returns whether a role has the right to `action` on the series. For a distributed series, checks the privileges on
     /// the table of counters, which Citus propagates to all nodes.
-    pub fn allows(&self, action: Action, role: Oid) -> bool {
-        if self.series.scope == Scope::Shard && action != Action::Own {
+    pub fn allows(&self, action: Access, role: Oid) -> bool {
+        if self.series.scope == Scope::Shard && action != Access::Own {
             return shard::allows(&self.series, self.table, action, role);
         }
         let Some(grants) = &self.grants else {
-            return matches!(action, Action::Take | Action::Look) || administers(Some(self.table), role);
+            return matches!(action, Access::Take | Access::Look) || administers(Some(self.table), role);
         };
         privilege::held(grants, role).allow(action) || administers(Some(self.table), role)
     }

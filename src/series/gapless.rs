@@ -4,14 +4,14 @@
 use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
 use crate::pg::server;
-use crate::store::series::{self as store, Number};
+use crate::store::series::{self as store, DatedNumber};
 use crate::store::shard::KeyTable;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::series::{Key, Scope, SeriesError};
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 
 /// Takes the next number of a key.
-pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
+pub fn next(cached: &CachedSeries, key: &Key) -> Result<DatedNumber, NoNumberError> {
     let (series, table) = (&cached.series, key_table(cached)?);
     let day = cached.day()?;
     let taken = match table {
@@ -26,7 +26,7 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 
 /// Takes the next number of a key that may have no counter yet.
 #[cold]
-fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<Number>, NoNumberError> {
+fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<DatedNumber>, NoNumberError> {
     let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key, day))?;
     // Dropping a series removes its counters. A call that waited for the drop must not create a counter again.
     cached.check_present()?;
@@ -37,7 +37,7 @@ fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<Nu
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     let table = key_table(cached)?;
     let day = cached.day()?;
-    let below = |last: Option<Number>| {
+    let below = |last: Option<DatedNumber>| {
         let last = last.map_or(value, |last| last.number);
         SeriesError::Below { series: cached.shown(), key: shown_key(key), value, last }.into()
     };
@@ -65,7 +65,7 @@ pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Re
     let series = &cached.series;
     let is_counted_here =
         series.reset.is_none() && series.scope != Scope::Shard && number <= series.max_value;
-    if !is_counted_here || !server::is_writable() || !cached.allows(Action::Move, owner) {
+    if !is_counted_here || !server::is_writable() || !cached.allows(Access::Move, owner) {
         return Ok(());
     }
     Ok(cached.counters.as_owner_qualified(|| store::raise(series, key, number))?)

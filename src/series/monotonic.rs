@@ -12,7 +12,7 @@ use crate::shared::registries;
 use crate::shared::sections::{SECTIONS, Sections};
 use crate::shared::segments::{SEGMENTS, Segments};
 use crate::shared::slot::Slot;
-use crate::store::series::Number;
+use crate::store::series::DatedNumber;
 use crate::store::tables::SEGMENT;
 use crate::store::tag as store;
 use crate::tag::error::SegmentError;
@@ -30,27 +30,27 @@ const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key from shared memory; None if shared memory has no number for the key. Raises no error.
 #[inline]
-pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<Number> {
+pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<DatedNumber> {
     let sections = SECTIONS.get().filter(|_| transaction_tags::is_empty())?;
     let number = section_at_once(cached, key)?;
     let (slot, section_ref) = cached.section(number)?;
     let number = take(sections, slot, section_ref, sections.hash(cached.series.id, key)).ok()?;
-    Some(Number { number, day: 0 })
+    Some(DatedNumber { number, day: 0 })
 }
 
 /// Takes the next number of a key.
-pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
+pub fn next(cached: &CachedSeries, key: &Key) -> Result<DatedNumber, NoNumberError> {
     let sections = ready(cached)?;
     let (number, hash) = (section_of_key(cached, key), sections.hash(cached.series.id, key));
     let seen = match cached.section(number).filter(|_| transaction_tags::is_empty()) {
         Some((slot, section_ref)) => match take(sections, slot, section_ref, hash) {
-            Ok(number) => return Ok(Number { number, day: 0 }),
+            Ok(number) => return Ok(DatedNumber { number, day: 0 }),
             Err(miss) => seen_by(section_ref, miss),
         },
         None => None,
     };
     let number = supply(cached, key, sections, hash, seen)?;
-    Ok(Number { number, day: 0 })
+    Ok(DatedNumber { number, day: 0 })
 }
 
 /// Raises the counters of all keys in the key's section to a value. `force` is refused, because a number must never be given

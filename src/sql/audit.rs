@@ -14,7 +14,7 @@ use crate::tag::{privilege, transaction_tags};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 
 /// The increment and the remainder of a tag's ids, and the highest reserved id. The highest id is None if registries on other
 /// servers reserve the ids, or if the tag restarts each period.
@@ -22,7 +22,7 @@ type Numbers = (i64, i64, Option<i64>);
 
 /// Returns the [`Numbers`] of a tag. The current role needs SELECT on the tag.
 fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
-    privilege::check(tag, Action::Look, role::current(), None)?;
+    privilege::check(tag, Access::Look, role::current(), None)?;
     if registries_are_in_use() {
         return Ok((1, 0, None));
     }

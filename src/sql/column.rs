@@ -20,7 +20,7 @@ use snowflake_ids_core::column::default::{IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
-use snowflake_ids_core::column::steps::Source;
+use snowflake_ids_core::column::steps::ValueSource;
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
 use snowflake_ids_core::error::MAX_TEXT_BYTES;
 use std::ffi::CStr;
@@ -149,7 +149,7 @@ fn detach(
     let (Some(relation), Some(attribute)) = (relation, attribute) else {
         return Err(report(ColumnError::NullArgument("relation and column")));
     };
-    let source = kind.map(|kind| Source::read(&kind.read("kind")?).map_err(report)).transpose()?;
+    let source = kind.map(|kind| ValueSource::read(&kind.read("kind")?).map_err(report)).transpose()?;
     steps::detach(relation, TextOut::of_bytes(attribute.to_bytes()), source)
 }
 
@@ -242,7 +242,7 @@ fn detach_on_node(
     sequence: Text<'_>,
     highest: Option<i64>,
 ) -> Result<(), ErrorReport> {
-    let source = Source::read(&kind.read("kind")?).map_err(report)?;
+    let source = ValueSource::read(&kind.read("kind")?).map_err(report)?;
     steps::detach_on_node(relation, name_of(&attribute)?, source, &text(&sequence, "sequence")?, highest)
 }
 

@@ -9,6 +9,7 @@ use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::series;
 use crate::sql::error::CallError;
+use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
 use crate::tag::privilege;
@@ -20,7 +21,7 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::series::{MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError};
 use snowflake_ids_core::tag::definition::MAX_NAME_BYTES;
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::{Action, Privilege, Privileges};
+use snowflake_ids_core::tag::privilege::{Access, Privilege, Privileges};
 use std::fmt;
 
 /// A tag, or a series with its id.
@@ -46,7 +47,7 @@ pub struct Changed {
 
 impl Changed {
     /// Checks the caller's right to `action` on a tag.
-    pub fn tag(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
+    pub fn tag(tag: Option<TagArg<'_>>, action: Access) -> Result<Self, SegmentError> {
         let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
         let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
         privilege::check(&tag, action, role::current(), None)?;
@@ -57,7 +58,7 @@ impl Changed {
     pub fn series(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
         let name = series_name(series)?;
         let cached = series::look_up(name)?;
-        cached.check(Action::Own, role::current()).map_err(report)?;
+        cached.check(Access::Own, role::current()).map_err(report)?;
         let object = Object::Series(series::checked(name).map_err(report)?, cached.series.id);
         Ok(Self { source: cached.table, object, is_distributed: cached.series.scope == Scope::Shard })
     }
@@ -76,7 +77,7 @@ impl Changed {
     pub fn change<T>(&self, work: impl FnOnce() -> Result<T, ErrorReport>) -> Result<T, ErrorReport> {
         self.source.as_owner(|| match self.object {
             Object::Series(_, id) if self.is_distributed => {
-                CHECK_COORDINATOR.run(&[]).map_err(spi)?;
+                check_coordinator()?;
                 let done = work()?;
                 PASS_ON.run(&[id.into()]).map_err(spi)?;
                 Ok(done)
@@ -86,9 +87,12 @@ impl Changed {
     }
 }
 
-static CHECK_COORDINATOR: Statement =
-    Statement::new("SELECT snowflake_ids_internal.series_check_coordinator()");
 static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series_pass_on($1)");
+
+/// Fails if a distributed series cannot be changed on this node.
+pub fn check_coordinator() -> Result<(), ErrorReport> {
+    if citus::is_worker().map_err(spi)? { Err(report(SeriesError::OnWorker)) } else { Ok(()) }
+}
 
 /// Returns the name of a series, without looking up the series.
 pub fn series_name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
@@ -114,13 +118,13 @@ pub enum RightsError {
     NoRole(String),
     #[error("{0} cannot belong to public")]
     #[explain(BadArgument, detail = "Its owner must be a role.", hint_with = match _0 {
-        Object::Tag(tag) => format!("To let every role use the tag: {}.", call(*tag, "grant", "USAGE")),
+        Object::Tag(tag) => format!("To let every role use the tag: {}.", call(tag, "grant", "USAGE")),
         Object::Series(..) => "To let every role use the series, grant USAGE to public with snowflake_ids.series_grant.".to_owned(),
     })]
     OwnedByPublic(Object),
     #[error("{0} is no longer open to every role")]
     #[explain(Notice, detail = "Roles now need privileges to use it.", hint_with = match _0 {
-        Object::Tag(tag) => format!("To let every role use the tag again: {}.", call(*tag, "grant", "USAGE")),
+        Object::Tag(tag) => format!("To let every role use the tag again: {}.", call(tag, "grant", "USAGE")),
         Object::Series(..) => "To let every role use the series again, grant USAGE to public with snowflake_ids.series_grant.".to_owned(),
     })]
     NoLongerOpen(Object),
@@ -129,7 +133,7 @@ pub enum RightsError {
         Object::Tag(_) => "The USAGE privilege is not checked until the tag is restricted.".to_owned(),
         Object::Series(..) => "The USAGE privilege is not checked until the series is restricted.".to_owned(),
     }, hint_with = match _0 {
-        Object::Tag(tag) => format!("To restrict the tag: {}.", call(*tag, "revoke", "ALL")),
+        Object::Tag(tag) => format!("To restrict the tag: {}.", call(tag, "revoke", "ALL")),
         Object::Series(..) => "To restrict the series, revoke ALL from public with snowflake_ids.series_revoke.".to_owned(),
     })]
     Open(Object),
@@ -144,8 +148,8 @@ pub enum RightsError {
 reported!(RightsError);
 
 /// Returns a call that changes the rights of PUBLIC on a tag.
-fn call(tag: Tag, verb: &str, privilege: &str) -> String {
-    let tag = quote_literal(TagText(tag).shown());
+fn call(tag: &Tag, verb: &str, privilege: &str) -> String {
+    let tag = quote_literal(TagText(*tag).shown());
     format!("SELECT snowflake_ids.segment_{verb}({tag}, 'public', '{privilege}')")
 }
 
@@ -284,8 +288,8 @@ macro_rules! changes {
     };
 }
 
-changes!(segment_grant(tag) = Changed::tag(tag.map(TagArg::from), Action::Own), Object::grant);
-changes!(segment_revoke(tag) = Changed::tag(tag.map(TagArg::from), Action::Own), Object::revoke);
+changes!(segment_grant(tag) = Changed::tag(tag.map(TagArg::from), Access::Own), Object::grant);
+changes!(segment_revoke(tag) = Changed::tag(tag.map(TagArg::from), Access::Own), Object::revoke);
 changes!(series_grant(series) = Changed::series(series.as_ref()), Object::grant);
 changes!(series_revoke(series) = Changed::series(series.as_ref()), Object::revoke);
 

@@ -19,7 +19,7 @@ use crate::sql::metrics::seconds;
 use crate::store::tables::SEGMENT;
 use crate::store::{fork, tag as store};
 use crate::tag::error::{SegmentError, no_refill};
-use crate::tag::transaction_tags::{self, Change};
+use crate::tag::transaction_tags::{self, TagChange};
 use crate::tag::{self, privilege, slot};
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -172,9 +172,9 @@ fn segment_changed<'a>(
     // This extension's triggers have ASCII arguments. An argument that pgrx cannot read is from another trigger.
     let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
     let change = match kind.as_deref() {
-        Some("tuned") => Change::Tuned,
-        Some("altered") => Change::Altered,
-        _ => Change::Moved,
+        Some("tuned") => TagChange::Tuned,
+        Some("altered") => TagChange::Altered,
+        _ => TagChange::Moved,
     };
     let (before, after) = (trigger.old(), trigger.new());
     let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
@@ -183,16 +183,16 @@ fn segment_changed<'a>(
     match tags {
         (Some(old), Some(new)) if old == new => {
             // A new generation means that an administrator moved the tag back, below ids that were handed out.
-            let change = if former == present { change } else { Change::Forced };
+            let change = if former == present { change } else { TagChange::Forced };
             transaction_tags::record(source, &new.0, change, former);
         }
         (Some(old), Some(new)) => transaction_tags::record_renamed(source, &old.0, &new.0, former),
         (old, new) => {
             if let Some(old) = old {
-                transaction_tags::record(source, &old.0, Change::Gone, former);
+                transaction_tags::record(source, &old.0, TagChange::Gone, former);
             }
             if let Some(new) = new {
-                transaction_tags::record(source, &new.0, Change::Created, None);
+                transaction_tags::record(source, &new.0, TagChange::Created, None);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::series;
 use crate::series::error::NoNumberError;
 use crate::sql::attach::extension_keep;
 use crate::sql::error::CallError;
-use crate::sql::rights::{Changed, listed, series_name as name};
+use crate::sql::rights::{Changed, check_coordinator, listed, series_name as name};
 use crate::store::citus;
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use pgrx::Uuid;
@@ -26,7 +26,7 @@ use snowflake_ids_core::series::{
     SeriesRow,
 };
 use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use std::ffi::CStr;
 
 /// A value that can be a key.
@@ -171,7 +171,7 @@ fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, E
         Err(NoNumberError::Series(SeriesError::Unknown { .. })) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    let actions = [Action::Take, Action::Look, Action::Move];
+    let actions = [Access::Take, Access::Look, Access::Move];
     let role = role::current();
     Ok(actions.into_iter().any(|action| wanted.has(action.privilege()) && cached.allows(action, role)))
 }
@@ -267,7 +267,11 @@ fn series_attach(
     let (Some(relation), Some(column), Some(key)) = (relation, column, key_column) else {
         return Err(report(FillError::NullArgument));
     };
-    column::attach(relation, &column.into(), name(series.as_ref())?, &key.into())
+    column::attach(relation, &text(column), name(series.as_ref())?, &text(key))
+}
+
+fn text(name: &CStr) -> TextOut {
+    TextOut::of_bytes(name.to_bytes())
 }
 
 /// Stops series from filling a column.
@@ -278,7 +282,7 @@ LANGUAGE c SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 )]
 fn series_detach(relation: Option<pg_sys::Oid>, column: Option<&CStr>) -> Result<(), ErrorReport> {
     extension_keep()?;
-    column::detach(relation, column.map(TextOut::from))
+    column::detach(relation, column.map(text))
 }
 
 /// Moves a series' counters to the shards of a distributed table. The table must belong to the caller.
@@ -293,6 +297,7 @@ fn series_distribute(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> R
     let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
     let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
     let (beside, _) = table.ok_or(CallError::NotOwnerOfTable)?;
+    check_coordinator()?;
     own.run("SELECT snowflake_ids_internal.series_add_shards($1, $2)", [beside.into()])
 }
 

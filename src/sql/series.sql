@@ -330,18 +330,6 @@ CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS t
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
 
-CREATE FUNCTION snowflake_ids_internal.series_check_coordinator() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF snowflake_ids_internal.node_group() <> 0 THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'this node is a worker of a Citus cluster',
-            DETAIL = 'A distributed series is changed on the coordinator, which passes the change on to the other nodes.',
-            HINT = 'Connect to the coordinator, and call the function there.';
-    END IF;
-END
-$$;
-
 /* Propagates a new, changed or deleted distributed series and its privileges to all nodes. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -388,7 +376,6 @@ DECLARE
     of_key record;
 BEGIN
     PERFORM snowflake_ids_internal.citus_check();
-    PERFORM snowflake_ids_internal.series_check_coordinator();
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),

@@ -9,7 +9,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::clock::{YEAR_MICROS, micros};
 use snowflake_ids_core::registry::citus;
-use snowflake_ids_core::server::issuer::Obstacle;
+use snowflake_ids_core::server::issuer::NoIds;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Clock, Layout, Node, Position, Snapshot, UnixMicros};
 use std::sync::atomic::AtomicU64;
@@ -111,14 +111,14 @@ fn status() -> Result<
 
 /// Returns the reason why this server issues no snowflake ids; if it can issue ids or is a standby, returns its state as an
 /// error.
-fn state(shared: &Shared) -> Result<Obstacle, &'static str> {
+fn state(shared: &Shared) -> Result<NoIds, &'static str> {
     if server::in_recovery() {
         return Err("in recovery");
     }
     match issuer(shared).obstacle() {
         Some(obstacle) => Ok(obstacle),
         None if shared.generator.limit() > Position::ZERO => Err("ready"),
-        None => lease::trouble().map(Obstacle::from).ok_or(citus::IDLE),
+        None => lease::trouble().map(NoIds::from).ok_or(citus::IDLE),
     }
 }
 

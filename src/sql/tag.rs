@@ -14,7 +14,7 @@ use pgrx::AnyNumeric;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::tag::privilege::{Action, Privileges};
+use snowflake_ids_core::tag::privilege::{Access, Privileges};
 
 /// Changes a segment tag; null arguments change nothing.
 #[allow(clippy::too_many_arguments, reason = "what a tag has")]
@@ -41,12 +41,12 @@ fn segment_alter(
     ];
     let sql = "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name),
             snowflake_ids_internal.segment_adopted($1)";
-    Changed::tag(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
+    Changed::tag(tag, Access::Own)?.run(sql, numbers.into_iter().chain(rest))
 }
 
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-    Changed::tag(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
+    Changed::tag(tag, Access::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
 }
 
 /// Moves a segment tag, like setval: the next id is the first id above the value.
@@ -58,13 +58,13 @@ fn segment_set(
 ) -> Result<(), ErrorReport> {
     let sql =
         "SELECT snowflake_ids_internal.segment_set($1, $2, $3), snowflake_ids_internal.segment_adopted($1)";
-    Changed::tag(tag, Action::Move)?.run(sql, [value.into(), force.into()])
+    Changed::tag(tag, Access::Move)?.run(sql, [value.into(), force.into()])
 }
 
 /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
-    let own = Changed::tag(tag, Action::Move)?;
+    let own = Changed::tag(tag, Access::Move)?;
     own.change(|| RAISE.value(&[TagText(own.object.name()).into(), value.into()]).map_err(spi))
 }
 
@@ -74,7 +74,7 @@ static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_
 /// call for an id reserves new ids.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-    let own = Changed::tag(tag, Action::Move)?;
+    let own = Changed::tag(tag, Access::Move)?;
     slot::discard(own.source, &own.object.name());
     Ok(())
 }
@@ -84,7 +84,7 @@ fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
 fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
     let tag = tag_text::checked(tag.0).map_err(SegmentError::BadTag)?;
     let wanted = listed(Some(privilege))?;
-    for action in [Action::Take, Action::Look, Action::Move] {
+    for action in [Access::Take, Access::Look, Access::Move] {
         if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {
             return Ok(true);
         }

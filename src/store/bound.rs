@@ -8,13 +8,13 @@ use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag_text::{TagText, checked};
 use crate::pg::{extension, redirect};
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::column::facts::Identity;
+use snowflake_ids_core::column::facts::IdentityKind;
 use snowflake_ids_core::tag::directory::Tag;
 use std::rc::Rc;
 
 /// The source of a sequence's numbers.
 #[derive(Clone, Debug)]
-pub enum Binding {
+pub enum NumberSource {
     /// Snowflake ids, from the named generator if one is given.
     Snowflake(Option<Rc<Tag>>),
     Segment(Rc<Tag>),
@@ -24,14 +24,14 @@ pub enum Binding {
 
 #[derive(Clone, Debug)]
 pub struct Bound {
-    pub binding: Binding,
+    pub binding: NumberSource,
     /// True if the sequence was seen at its end (its maximum), where `bind_sequence` puts the sequence. An unchecked row
     /// counts only while the sequence stands at its end.
     pub is_checked: bool,
     /// True if a call takes one id of the tag, which has the sequence's increment.
     pub is_single: bool,
     /// The kind of identity that the sequence's column was.
-    pub identity: Option<Identity>,
+    pub identity: Option<IdentityKind>,
 }
 
 impl Bound {
@@ -41,12 +41,12 @@ impl Bound {
             (!row.has_no_text(column)).then(read)
         };
         let binding = match (text(c"tag"), text(c"generator")) {
-            (None, None) => Binding::Snowflake(None),
-            (None, Some(Some(generator))) => Binding::Snowflake(Some(generator)),
-            (Some(Some(tag)), None) => Binding::Segment(tag),
-            _ => Binding::Unreadable,
+            (None, None) => NumberSource::Snowflake(None),
+            (None, Some(Some(generator))) => NumberSource::Snowflake(Some(generator)),
+            (Some(Some(tag)), None) => NumberSource::Segment(tag),
+            _ => NumberSource::Unreadable,
         };
-        let identity = row.letter(c"identity").and_then(Identity::of);
+        let identity = row.letter(c"identity").and_then(IdentityKind::of);
         let is_single = row.boolean(c"single").unwrap_or(false);
         Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true), is_single, identity }
     }

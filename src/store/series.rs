@@ -101,7 +101,7 @@ counters!(OF_UUIDS, SERIES_UUID, "series_uuid");
 
 /// A number, and the first day of its period in days since 1970. The day is 0 if the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number {
+pub struct DatedNumber {
     pub number: i64,
     pub day: i32,
 }
@@ -151,7 +151,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
 
 /// Takes the next number of a key that has a counter. `day` is the first day of a dated series' period. Returns None if the
 /// key has no counter, or no number left.
-pub fn next(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+pub fn next(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<DatedNumber>, SpiError> {
     let (counters, terms) = (counters_of(key.key_type()), terms(series, key, day));
     match day {
         None => counters.next.first(&terms[..3], undated),
@@ -160,7 +160,7 @@ pub fn next(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Numbe
 }
 
 /// Takes the next number of a key, and creates the key's counter if necessary. Returns None if no number is left.
-pub fn first(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+pub fn first(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<DatedNumber>, SpiError> {
     counters_of(key.key_type()).first.first(&terms(series, key, day), number)
 }
 
@@ -211,7 +211,7 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
 }
 
 /// Returns the last number of a key; None if the key has no counter.
-pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
+pub fn last(series: &Series, key: &Key) -> Result<Option<DatedNumber>, SpiError> {
     counters_of(key.key_type()).read.first(&[series.id.into(), datum(key)], number)
 }
 
@@ -232,11 +232,11 @@ pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
     }
 }
 
-fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
-    Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
+fn undated(row: &SpiHeapTupleData<'_>) -> Result<DatedNumber, SpiError> {
+    Ok(DatedNumber { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
-pub(super) fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+pub(super) fn number(row: &SpiHeapTupleData<'_>) -> Result<DatedNumber, SpiError> {
     let number = row.get::<i64>(1)?.unwrap_or_default();
-    Ok(Number { number, day: row.get::<i32>(2)?.unwrap_or_default() })
+    Ok(DatedNumber { number, day: row.get::<i32>(2)?.unwrap_or_default() })
 }

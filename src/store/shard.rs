@@ -4,7 +4,7 @@
 //! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses a
 //! transaction in which two roles write to one shard.
 
-use super::series::{Number, datum, number};
+use super::series::{DatedNumber, datum, number};
 use crate::pg::catalog::Source;
 use crate::pg::relation::Relation;
 use crate::pg::statement::changed;
@@ -12,16 +12,16 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::{self, Oid};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::series::{Key, Series};
-use snowflake_ids_core::tag::privilege::Action;
+use snowflake_ids_core::tag::privilege::Access;
 use std::ffi::CString;
 
 /// Returns whether a role may perform `action` on the counters of a series. Returns true if the table is missing,
 /// because a later step reports this fault.
-pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
+pub fn allows(series: &Series, table: Source, action: Access, role: Oid) -> bool {
     let privilege = match action {
-        Action::Take | Action::Own => pg_sys::ACL_INSERT,
-        Action::Look => pg_sys::ACL_SELECT,
-        Action::Move => pg_sys::ACL_UPDATE,
+        Access::Take | Access::Own => pg_sys::ACL_INSERT,
+        Access::Look => pg_sys::ACL_SELECT,
+        Access::Move => pg_sys::ACL_UPDATE,
     };
     name(series)
         .and_then(|name| Relation::beside(table.oid(), &name))
@@ -45,7 +45,12 @@ impl KeyTable {
     }
 
     /// Takes the next number of a key; None if no number is left. `day` is the first day of a dated series' period.
-    pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+    pub fn next(
+        &self,
+        series: &Series,
+        key: &Key,
+        day: Option<i32>,
+    ) -> Result<Option<DatedNumber>, SpiError> {
         self.put(
             "CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
                  ELSE k.last_value OPERATOR(pg_catalog.+) 1 END",
@@ -72,7 +77,7 @@ impl KeyTable {
         last_value: &str,
         condition: &str,
         arguments: &[DatumWithOid<'_>; 4],
-    ) -> Result<Option<Number>, SpiError> {
+    ) -> Result<Option<DatedNumber>, SpiError> {
         let sql = format!(
             "INSERT INTO snowflake_ids.{} AS k (key, last_value, period)
              VALUES ($1, $2, '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $3::pg_catalog.int4)
@@ -84,7 +89,7 @@ impl KeyTable {
     }
 
     /// Returns the last number of a key; None if the key has no counter.
-    pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
+    pub fn last(&self, key: &Key) -> Result<Option<DatedNumber>, SpiError> {
         let sql = format!(
             "SELECT {NUMBER} FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",
             self.0

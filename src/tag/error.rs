@@ -13,7 +13,7 @@ use snowflake_ids_core::error::ended;
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::tag::definition::{Exhausted, TagError};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::privilege::{Action, Privilege};
+use snowflake_ids_core::tag::privilege::{Access, Privilege};
 use snowflake_ids_core::tag::slot::Trouble;
 use std::time::Duration;
 
@@ -30,15 +30,15 @@ pub enum SegmentError {
     #[error(transparent)]
     BadTag(TagError),
     #[error("{}", match action {
-        Action::Own => format!("must be owner of segment tag \"{tag}\""),
+        Access::Own => format!("must be owner of segment tag \"{tag}\""),
         _ => format!("permission denied for segment tag \"{tag}\""),
     })]
     #[explain(Denied, detail_with = match action {
-        Action::Own => format!("Role \"{role}\" neither owns the tag nor manages tags."),
+        Access::Own => format!("Role \"{role}\" neither owns the tag nor manages tags."),
         _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(*action)),
     })]
     #[explain(hint_with = match action {
-        Action::Own => format!(
+        Access::Own => format!(
             "Ask the owner of the tag, or a role that manages tags, to make the change, or to give you the tag: \
              SELECT snowflake_ids.segment_alter({}, owner => {}).",
             quote_literal(tag),
@@ -51,7 +51,7 @@ pub enum SegmentError {
             wanted(*action)
         ),
     })]
-    Denied { tag: String, action: Action, role: String },
+    Denied { tag: String, action: Access, role: String },
     #[error("segment tag \"{tag}\" does not exist")]
     #[explain(Undefined, detail_with = match registry {
         Some(server) => format!("Registry \"{server}\" has no such tag."),
@@ -167,8 +167,8 @@ impl SegmentError {
 
 reported!(SegmentError);
 
-fn wanted(action: Action) -> &'static str {
-    if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
+fn wanted(action: Access) -> &'static str {
+    if action == Access::Move { Privilege::Update } else { Privilege::Usage }.name()
 }
 
 /// Returns the obstacle to a refill as an error's detail and hint.

@@ -16,20 +16,20 @@ use crate::shared::slot::Slot;
 use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::tag::directory::{Tag, TagKey};
-use snowflake_ids_core::tag::privilege::{Action, Privileges};
+use snowflake_ids_core::tag::privilege::{Access, Privileges};
 use std::ffi::CStr;
 
 /// Checks that the current role may take ids of a tag, and returns the permit for the cache. Fails if the privilege tables
 /// stay locked.
 pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
     let known = cache::find(tag.as_bytes()).and_then(cache::CachedTag::known_permit);
-    known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
+    known.map_or_else(|| check(tag, Access::Take, role::current(), Some(timeout)), Ok)
 }
 
 /// Checks that a role has the right to `action` on a tag. Fails if the privilege tables stay locked.
 pub fn check(
     tag: &Tag,
-    action: Action,
+    action: Access,
     role: Oid,
     timeout: Option<&SegmentTimeout>,
 ) -> Result<Permit, SegmentError> {
@@ -44,7 +44,7 @@ pub fn check(
 }
 
 /// Returns whether the current role has the right to `action` on a tag. Fails if the extension does not exist any more.
-pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
+pub fn allows(tag: &Tag, action: Access) -> Result<bool, SegmentError> {
     match permit(tag, action, role::current(), None) {
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),
         permit => Ok(matches!(permit, Ok(Some(_)))),
@@ -53,11 +53,11 @@ pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
 
 fn permit(
     tag: &Tag,
-    action: Action,
+    action: Access,
     role: Oid,
     timeout: Option<&SegmentTimeout>,
 ) -> Result<Option<Permit>, Unseen> {
-    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
+    let open = matches!(action, Access::Take | Access::Look) && !is_restricted(tag, timeout)?;
     if open {
         return Ok(Some(Permit::ANY_ROLE));
     }
@@ -73,7 +73,7 @@ pub fn visible<T>(
 ) -> impl Iterator<Item = (TagKey, &'static Slot, T)> {
     let all = server::may_see_all_activity();
     let database = (!all).then(server::database);
-    let is_seen = |key: &TagKey| matches!(allows(&key.tag, Action::Look), Ok(true));
+    let is_seen = |key: &TagKey| matches!(allows(&key.tag, Access::Look), Ok(true));
     segments.tags(database, wanted).filter(move |(key, ..)| all || is_seen(key))
 }
 
@@ -123,7 +123,7 @@ pub fn held(grants: &[(Oid, Privileges)], role: Oid) -> Privileges {
 
 impl SegmentError {
     #[cold]
-    fn denied(tag: &Tag, action: Action, role: Oid) -> Self {
+    fn denied(tag: &Tag, action: Access, role: Oid) -> Self {
         Self::Denied { tag: TagText(*tag).shown(), action, role: role::name(role).unwrap_or_default() }
     }
 }

@@ -20,7 +20,7 @@ use snowflake_ids_core::tag::segment::{Period, TakenIds};
 use snowflake_ids_core::tag::transaction_tags::{TransactionTagError, TransactionTags, TransactionTagsHost};
 use std::cell::{Cell, RefCell};
 
-pub use snowflake_ids_core::tag::transaction_tags::Change;
+pub use snowflake_ids_core::tag::transaction_tags::TagChange;
 
 type TagOfTable = (Source, Tag);
 
@@ -87,7 +87,7 @@ impl TransactionTagsHost<TagOfTable> for TagsInSession {
 
 /// Records a change of a tag, with the tag's generation before the change. Ignores changes that the extension itself makes,
 /// and all changes while ids come from a registry on another server.
-pub fn record(source: Source, tag: &Tag, change: Change, former_tag_generation: Option<i64>) {
+pub fn record(source: Source, tag: &Tag, change: TagChange, former_tag_generation: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().record((source, *tag), change, former_tag_generation, Subtransaction::current());
     }

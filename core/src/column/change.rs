@@ -2,7 +2,7 @@
 //! column that was GENERATED ALWAYS still refuses values, and OVERRIDING means what it meant.
 
 use super::error::ColumnError;
-use super::facts::{Base, Column, Identity};
+use super::facts::{Base, Column, IdentityKind};
 
 /// A statement that has a value for a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub enum Stored {
 ///
 /// # Errors
 /// [`Refused`], for a column that was GENERATED ALWAYS.
-pub fn stored(identity: Identity, write: Write, is_default: bool) -> Result<Stored, Refused> {
+pub fn stored(identity: IdentityKind, write: Write, is_default: bool) -> Result<Stored, Refused> {
     match (identity, write) {
         (_, Write::InsertOverridingUserValue) => Ok(Stored::Default),
-        (Identity::Always, Write::Insert | Write::Update) if !is_default => Err(Refused(write)),
+        (IdentityKind::Always, Write::Insert | Write::Update) if !is_default => Err(Refused(write)),
         _ => Ok(Stored::Written),
     }
 }

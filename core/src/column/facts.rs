@@ -37,7 +37,7 @@ impl Base {
 
 /// The kind of identity that a column is, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Identity {
+pub enum IdentityKind {
     /// GENERATED ALWAYS.
     #[serde(rename = "a")]
     Always,
@@ -46,7 +46,7 @@ pub enum Identity {
     ByDefault,
 }
 
-impl Identity {
+impl IdentityKind {
     /// Returns the kind with this letter of `pg_attribute.attidentity`.
     pub const fn of(letter: u8) -> Option<Self> {
         match letter {
@@ -60,7 +60,7 @@ impl Identity {
 /// A table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of the catalogs")]
-pub struct Table {
+pub struct UserTable {
     /// The OID.
     pub oid: u32,
     /// The name, as `regclass` prints it.
@@ -90,7 +90,7 @@ pub struct Table {
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of the catalogs")]
 pub struct Column {
     /// The table.
-    pub table: Table,
+    pub table: UserTable,
     /// The column's number.
     pub number: i16,
     /// The column's name.
@@ -106,7 +106,7 @@ pub struct Column {
     /// True for NOT NULL.
     pub is_not_null: bool,
     /// The kind of identity, for an identity column.
-    pub identity: Option<Identity>,
+    pub identity: Option<IdentityKind>,
     /// True if the column has a default of its own.
     pub has_default: bool,
     /// The default; None if there is none, or if the default names other objects than sequences and functions of this
@@ -232,7 +232,7 @@ pub struct Sequence {
     /// The binding, if the sequence is bound.
     pub bound: Option<Binding>,
     /// The kind of identity that its column was before the sequence was bound.
-    pub identity: Option<Identity>,
+    pub identity: Option<IdentityKind>,
     /// The tag for a sequence that is bound without a tag.
     pub tag: Option<String>,
     /// True if that tag exists, and the sequence's owner may not move it.
@@ -370,7 +370,7 @@ impl Facts {
     }
 
     /// Returns the kind of identity that a column is, or was before its sequence was bound.
-    pub fn identity(&self, column: &Column) -> Option<Identity> {
+    pub fn identity(&self, column: &Column) -> Option<IdentityKind> {
         let former = || column.owned.iter().find_map(|oid| self.sequence(*oid)?.identity);
         column.identity.filter(|_| column.identity_sequence.is_some()).or_else(former)
     }

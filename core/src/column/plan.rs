@@ -43,7 +43,7 @@ impl Found {
 
 /// A column of the plan.
 #[derive(Clone, Debug)]
-pub struct Row<'a> {
+pub struct PlanRow<'a> {
     /// The column.
     pub column: &'a Column,
     /// The source of its numbers.
@@ -64,7 +64,7 @@ pub struct Tags {
 }
 
 /// Plans a schema.
-pub fn plan(facts: &Facts, kind: IdKind, tags: Tags) -> Vec<Row<'_>> {
+pub fn plan(facts: &Facts, kind: IdKind, tags: Tags) -> Vec<PlanRow<'_>> {
     let planned = facts.columns().iter().filter(|column| column.is_candidate && column.table.is_planned);
     let planned: Vec<_> = planned.map(|column| (column, facts.above(column))).collect();
     let mut sharing: FxHashMap<u32, usize> = FxHashMap::default();
@@ -118,10 +118,10 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn row(&mut self, column: &'a Column, above: Option<&Column>) -> Row<'a> {
+    fn row(&mut self, column: &'a Column, above: Option<&Column>) -> PlanRow<'a> {
         let found = Found::of(self.facts, column);
         let incomplete = (found == Found::Attached).then(|| self.incomplete(column)).flatten();
-        let skipped = |reason| Row { column, found, action: None, reason: Some(reason) };
+        let skipped = |reason| PlanRow { column, found, action: None, reason: Some(reason) };
         if let Some(above) = above {
             skipped(format!("goes with table \"{}\"", above.table.name))
         } else if let Some(extension) = &column.table.extension {
@@ -138,7 +138,7 @@ impl<'a> Plan<'a> {
                 Ok(action) => {
                     let binds = matches!(action, Action::Bind(_));
                     let reason = self.remarks(column, incomplete, binds);
-                    Row { column, found, action: Some(action), reason }
+                    PlanRow { column, found, action: Some(action), reason }
                 }
                 Err(reason) => skipped(reason),
             }

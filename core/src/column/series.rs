@@ -5,14 +5,12 @@ use crate::error::Explain;
 use crate::series::{Series, SeriesKind};
 use serde::Deserialize;
 
-/// Facts of a table with a column to fill. Owners are roles' OIDs.
+/// Facts of a table with a column to fill. The kind and the owners are those in `pg_class`.
+#[expect(missing_docs, reason = "the names of facts")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FilledTable {
-    /// The name, as `regclass` prints it.
     pub name: String,
-    /// The kind, as in `pg_class`.
     pub kind: char,
-    /// The owner.
     pub owner: u32,
     /// True if the caller has the rights of the owner.
     pub is_owned: bool,
@@ -111,18 +109,15 @@ pub enum FillError {
     #[explain(hint = "If the column was renamed, give the name that it had when it was attached.")]
     NotAttached { column: String, table: String },
     #[error("table {table} has rows with numbers")]
-    #[explain(NotReady)]
     #[explain(
-        detail = "The series must continue above these numbers, and only the owner of the table may read them."
-    )]
-    #[explain(
+        NotReady,
+        detail = "The series must continue above these numbers, and only the owner of the table may read them.",
         hint = "Grant UPDATE on the series to role {owner}, which owns the table. Then that role can call snowflake_ids.series_attach."
     )]
     HasNumbers { table: String, owner: String },
     #[error("series \"{series}\" does not start above the numbers in table {table}")]
-    #[explain(Notice)]
     #[explain(detail = "The highest number cannot be determined if numbers restart or are stored as text.")]
-    #[explain(hint = "Set each key with snowflake_ids.series_set before you insert rows.")]
+    #[explain(Notice, hint = "Set each key with snowflake_ids.series_set before you insert rows.")]
     NotAbove { series: String, table: String },
     #[error("cannot attach distributed table {table} to a series")]
     #[explain(Unsupported, detail = "Citus does not support triggers on distributed tables.")]
@@ -144,10 +139,9 @@ pub enum FillStep {
     RaiseAbove(u32),
     /// Fails with the error, or sends the notice, of the first of these tables that has numbers.
     Look(Vec<(u32, FillError)>),
-    /// Creates the trigger that fills the column.
-    Fill,
-    /// Creates the trigger that raises the counters to the numbers that rows bring.
-    Follow,
+    /// Creates the trigger that fills the column, and one that raises the counters to the numbers that rows bring.
+    #[expect(missing_docs, reason = "false without the second trigger")]
+    Fill { follows: bool },
 }
 
 impl FilledTable {
@@ -211,8 +205,8 @@ impl FilledTable {
                 false => others.push((*oid, FillError::NotAbove { series: shown(), table })),
             }
         }
-        steps.extend([FillStep::Look(others), FillStep::Fill]);
-        steps.extend((is_counted && series.kind == SeriesKind::Gapless).then_some(FillStep::Follow));
+        let follows = is_counted && series.kind == SeriesKind::Gapless;
+        steps.extend([FillStep::Look(others), FillStep::Fill { follows }]);
         Ok(steps)
     }
 }

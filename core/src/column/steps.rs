@@ -2,7 +2,7 @@
 
 use super::default::{IdKind, tag_of};
 use super::error::ColumnError;
-use super::facts::{Column, Facts, Identity, Sequence};
+use super::facts::{Column, Facts, IdentityKind, Sequence};
 use super::notice::Notice;
 use super::other_layout;
 use super::tag::Course;
@@ -12,7 +12,7 @@ use crate::named_enum::named_enum;
 
 named_enum! {
     /// The source of a column's values after it is detached.
-    pub enum Source {
+    pub enum ValueSource {
         /// The sequence that the column owns, or a new one.
         Sequence = "sequence",
         /// An identity.
@@ -22,7 +22,7 @@ named_enum! {
     }
 }
 
-impl Source {
+impl ValueSource {
     /// Reads the argument of a call.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ pub enum Step {
     /// Restores defaults that call `nextval`, which returns numbers above this id.
     RestoreSequence(i64),
     /// Restores the identity of this table's column, which counts above this id.
-    RestoreIdentity(u32, Identity, i64),
+    RestoreIdentity(u32, IdentityKind, i64),
     /// Tells which tables below have no default.
     TellWithoutDefault,
 }
@@ -252,15 +252,19 @@ pub fn attached(facts: &Facts, column: &Column) -> Result<(IdKind, String), Colu
 }
 
 /// Returns the source of a column's values after it is detached, and a notice if it cannot be what it was.
-pub fn source(column: &Column, asked: Option<Source>, was_identity: bool) -> (Source, Option<Notice>) {
+pub fn source(
+    column: &Column,
+    asked: Option<ValueSource>,
+    was_identity: bool,
+) -> (ValueSource, Option<Notice>) {
     let Some(asked) = asked else {
         // The base of a domain counts elsewhere, but an identity needs the type itself.
         let may_be_identity = ["bigint", "integer", "smallint"].contains(&column.type_name.as_str());
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
         return match (was_identity, may_be_identity) {
-            (true, true) => (Source::Identity, None),
-            (true, false) => (Source::Sequence, Some(Notice::WasIdentity { attribute, table })),
-            (false, _) => (Source::Sequence, None),
+            (true, true) => (ValueSource::Identity, None),
+            (true, false) => (ValueSource::Sequence, Some(Notice::WasIdentity { attribute, table })),
+            (false, _) => (ValueSource::Sequence, None),
         };
     };
     (asked, None)
@@ -274,13 +278,13 @@ pub fn detach(
     facts: &Facts,
     column: &Column,
     (kind, written): (IdKind, String),
-    source: Source,
+    source: ValueSource,
     highest: i64,
 ) -> Result<Vec<Step>, ColumnError> {
     let is_distributed = column.table.is_distributed;
     let unbind = if is_distributed { Step::UnbindOnNode(Some(highest)) } else { Step::Unbind(highest) };
     let mut steps = vec![unbind];
-    if source != Source::None {
+    if source != ValueSource::None {
         check_room(column, highest)?;
         if !is_distributed && highest > 0 && kind == IdKind::Snowflake {
             let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
@@ -288,15 +292,15 @@ pub fn detach(
         }
     }
     match source {
-        Source::None => steps.push(Step::DropDefault),
-        Source::Sequence => steps.push(Step::RestoreSequence(highest)),
-        Source::Identity => {
+        ValueSource::None => steps.push(Step::DropDefault),
+        ValueSource::Sequence => steps.push(Step::RestoreSequence(highest)),
+        ValueSource::Identity => {
             steps.push(Step::DropDefault);
             // Children come before their parents, because restoring a table's identity drops the sequences of the tables below.
             for member in facts.members(column).into_iter().rev() {
                 let identity = facts.identity(member).filter(|_| !is_distributed);
                 let is_top = member.table.oid == column.table.oid;
-                let Some(identity) = identity.or(is_top.then_some(Identity::ByDefault)) else { continue };
+                let Some(identity) = identity.or(is_top.then_some(IdentityKind::ByDefault)) else { continue };
                 if !member.is_not_null {
                     let (attribute, table) = (member.attribute.clone(), member.table.name.clone());
                     return Err(ColumnError::MayBeNull { attribute, table, ident: member.ident.clone() });

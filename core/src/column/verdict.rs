@@ -2,12 +2,12 @@
 
 use super::default::{IdKind, tag_of};
 use super::error::{ColumnError, Obstacle};
-use super::facts::{Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User};
+use super::facts::{Base, Binding, Column, Facts, Reference, Sequence, TagLimit, User, UserTable};
 use super::notice::Notice;
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// The future of a column's sequence.
+    /// What becomes of the sequence that filled a column.
     pub enum Former {
         /// The sequence is bound.
         Redirect = "redirect",
@@ -136,7 +136,7 @@ fn uses_change(column: &Column, kind: IdKind) -> bool {
 ///
 /// # Errors
 /// [`ColumnError::NotATable`] or [`ColumnError::NotOwner`].
-pub fn check_tables<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), ColumnError> {
+pub fn check_tables<'a>(tables: impl Iterator<Item = &'a UserTable>) -> Result<(), ColumnError> {
     for (place, table) in tables.enumerate() {
         if !matches!(table.kind, 'r' | 'p') && (place == 0 || table.kind != 'f') {
             return Err(ColumnError::NotATable(table.name.clone()));

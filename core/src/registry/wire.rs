@@ -229,7 +229,7 @@ pub struct LeaseRequest {
     /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
     /// A lease from the registry that this registry replaced, if the lease is still valid.
-    pub former: Option<Former>,
+    pub former: Option<FormerLease>,
 }
 
 impl LeaseRequest {
@@ -241,7 +241,7 @@ impl LeaseRequest {
 
 /// A lease of a previous registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Former {
+pub struct FormerLease {
     /// The worker id.
     pub worker_id: u32,
     /// The end of the lease.

@@ -4,7 +4,7 @@ use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain};
-use crate::tag::privilege::Action;
+use crate::tag::privilege::Access;
 use crate::tag::serial::FormatError;
 
 /// The error for a series that does not exist or is invalid, or that gives no number.
@@ -164,11 +164,11 @@ pub enum SeriesError {
     ColumnType { series: String, column: String },
     #[error("permission denied for series \"{series}\"")]
     #[explain(Denied, detail_with = match action {
-        Action::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
+        Access::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
         _ => format!("Role \"{role}\" does not have privilege {} on it.", action.privilege()),
     })]
     #[explain(hint_with = match action {
-        Action::Own => {
+        Access::Own => {
             "Ask the owner of the series, or a role that manages series, to make the change.".to_owned()
         }
         _ => format!(
@@ -176,7 +176,7 @@ pub enum SeriesError {
             action.privilege()
         ),
     })]
-    Denied { series: String, action: Action, role: String },
+    Denied { series: String, action: Access, role: String },
     #[error("{kind} series are not supported in a database that uses registry \"{registry}\"")]
     #[explain(
         Unsupported,
@@ -202,6 +202,13 @@ pub enum SeriesError {
                 the series."
     )]
     CitusWorker { kind: &'static str },
+    #[error("this node is a worker of a Citus cluster")]
+    #[explain(
+        NotReady,
+        detail = "A distributed series is changed on the coordinator, which passes the change on to the other nodes.",
+        hint = "Connect to the coordinator, and call the function there."
+    )]
+    OnWorker,
     /// The tag of a section does not exist.
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     #[explain(Undefined, detail_with = match registry {

@@ -12,7 +12,7 @@ mod slot_assignment;
 mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
-pub use error::{IssuerError, NoRoom, Obstacle, UNWRITABLE};
+pub use error::{IssuerError, NoIds, NoRoom, UNWRITABLE};
 pub use host::{Cluster, Host, Settings};
 pub use repair::{Accepted, Compared, Renewed};
 pub use shared::{Issuer, IssuerCounts, IssuerMemory, IssuerStatus};
@@ -309,19 +309,19 @@ impl<H: Host> Issuer<'_, H> {
 
     /// Returns the reason why the server's own layout can issue no ids. Returns None if no such reason is visible without
     /// taking ids.
-    pub fn obstacle(&self) -> Option<Obstacle> {
+    pub fn obstacle(&self) -> Option<NoIds> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
     /// Returns the reason why no ids of a layout can be issued; else None. `generator` is the layout's generator, or the
     /// server's own generator if the layout has no slot.
-    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<Obstacle> {
+    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<NoIds> {
         let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {
             Err(error) => Some(error.into()),
-            Ok(_) if status.unwritable.load(Relaxed) => Some(Obstacle::new(UNWRITABLE, FREE_SPACE)),
+            Ok(_) if status.unwritable.load(Relaxed) => Some(NoIds::new(UNWRITABLE, FREE_SPACE)),
             Ok(_) if status.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
-                Some(Obstacle::new("the lease of the worker id has ended", SEE_LOG))
+                Some(NoIds::new("the lease of the worker id has ended", SEE_LOG))
             }
             Ok(next) if is_own => self.out_of_time(layout, next),
             Ok(_) if std::ptr::eq(generator, &raw const self.shared.generator) => {
@@ -331,13 +331,13 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<Obstacle> {
+    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<NoIds> {
         let now = self.believed_now();
         if let Err(error) = layout.tick(now) {
             return Some(GeneratorError::from(error).into());
         }
         let too_far = next >= self.host.settings().rules.drift_end(layout, now);
-        too_far.then(|| Obstacle::new("ids are further ahead of the clock than max_drift", CATCH_UP))
+        too_far.then(|| NoIds::new("ids are further ahead of the clock than max_drift", CATCH_UP))
     }
 
     /// Returns the position that the server's own layout would issue next; 0 if no node issues.

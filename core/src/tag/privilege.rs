@@ -28,9 +28,9 @@ impl Privilege {
     }
 }
 
-/// An action on a tag that needs a privilege.
+/// An access to a tag or a series, which needs a privilege.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum Access {
     /// Taking ids: `segment_nextval`.
     Take,
     /// Reading: `segment_currval`, the status view.
@@ -41,7 +41,7 @@ pub enum Action {
     Own,
 }
 
-impl Action {
+impl Access {
     /// Returns the privilege that is named after the action.
     pub const fn privilege(self) -> Privilege {
         match self {
@@ -120,7 +120,7 @@ impl Privileges {
     }
 
     /// Returns true if the set allows this action.
-    pub fn allow(self, action: Action) -> bool {
+    pub fn allow(self, action: Access) -> bool {
         action.suffices().iter().any(|one| self.has(*one))
     }
 }

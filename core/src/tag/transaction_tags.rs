@@ -15,7 +15,7 @@ use std::hash::Hash;
 
 /// A change of a tag's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum TagChange {
     /// A change that does not affect reserved ids, for example of the step.
     Tuned,
     /// A change of the increment, the remainder or the largest id.
@@ -95,7 +95,7 @@ struct TransactionTag<T, S> {
 #[derive(Debug)]
 struct Made<S> {
     at: S,
-    change: Change,
+    change: TagChange,
     /// The high-water mark before a change that drops the mark.
     before: Option<Reached>,
 }
@@ -113,7 +113,7 @@ impl<T, S> TransactionTags<T, S> {
 
 impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
     /// Records a change of a tag. `former_tag_generation` is the tag's generation before the change.
-    pub fn record(&mut self, tag: T, change: Change, former_tag_generation: Option<i64>, at: S) {
+    pub fn record(&mut self, tag: T, change: TagChange, former_tag_generation: Option<i64>, at: S) {
         let new = || TransactionTag {
             changes: Vec::new(),
             row: None,
@@ -134,8 +134,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         recorded: Option<HighWaterMark>,
         at: S,
     ) {
-        self.record(old, Change::Gone, tag_generation, at);
-        self.record(new, Change::Created, None, at);
+        self.record(old, TagChange::Gone, tag_generation, at);
+        self.record(new, TagChange::Created, None, at);
         let recorded = recorded
             .filter(|high_water_mark| Some(high_water_mark.tag_generation) == tag_generation)
             .map(|high_water_mark| high_water_mark.reached());
@@ -165,7 +165,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
 
     /// Returns true if the changes do not affect the tag's buffered ids, and the transaction took no id from the row.
     pub fn leaves_buffers(&self, tag: &T) -> bool {
-        self.all.get(tag).is_some_and(|own| own.issued.is_none() && own.worst() == Some(Change::Tuned))
+        self.all.get(tag).is_some_and(|own| own.issued.is_none() && own.worst() == Some(TagChange::Tuned))
     }
 
     /// Returns the last id that the transaction handed out from a tag that it changed.
@@ -182,7 +182,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         host: &H,
     ) -> Result<Option<(TakenIds, TagRow)>, TransactionTagError<H::Error>> {
         let Some(own) = self.all.get_mut(tag) else { return Ok(None) };
-        if own.last_change() == Some(Change::Gone) {
+        if own.last_change() == Some(TagChange::Gone) {
             return Err(TransactionTagError::Unknown);
         }
         let row = own.row_now(tag, clock, host)?;
@@ -206,9 +206,9 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
     /// Drops high-water marks after the commit, because the rows now record the ids.
     pub fn committed<H: TransactionTagsHost<T>>(&mut self, host: &H) {
         for (tag, own) in &self.all {
-            let is_gone = own.last_change() == Some(Change::Gone);
+            let is_gone = own.last_change() == Some(TagChange::Gone);
             // The generation to which the high-water mark belongs has ended.
-            if is_gone || own.has(Change::Forced) || own.has(Change::Created) {
+            if is_gone || own.has(TagChange::Forced) || own.has(TagChange::Created) {
                 host.clear_high_water_mark(tag, None);
             } else if own.issued.is_some() {
                 host.clear_high_water_mark(tag, own.issued);
@@ -235,22 +235,22 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
 }
 
 impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
-    fn last_change(&self) -> Option<Change> {
+    fn last_change(&self) -> Option<TagChange> {
         self.changes.last().map(|made| made.change)
     }
 
-    fn worst(&self) -> Option<Change> {
+    fn worst(&self) -> Option<TagChange> {
         self.changes.iter().map(|made| made.change).max()
     }
 
-    fn has(&self, change: Change) -> bool {
+    fn has(&self, change: TagChange) -> bool {
         self.changes.iter().any(|made| made.change == change)
     }
 
-    fn add(&mut self, at: S, change: Change) {
+    fn add(&mut self, at: S, change: TagChange) {
         self.row = None;
         // A tag that is made again begins anew.
-        let is_new = matches!(change, Change::Forced | Change::Created);
+        let is_new = matches!(change, TagChange::Forced | TagChange::Created);
         let before = if is_new { self.issued.take() } else { None };
         self.changes.push(Made { at, change, before });
     }
@@ -282,19 +282,19 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
 
     fn settle<H: TransactionTagsHost<T>>(&self, tag: &T, host: &H) -> Result<(), H::Error> {
         let (Some(last), Some(worst)) = (self.last_change(), self.worst()) else { return Ok(()) };
-        if last == Change::Gone || worst == Change::Created && self.issued.is_none() {
+        if last == TagChange::Gone || worst == TagChange::Created && self.issued.is_none() {
             host.leave(tag);
             return Ok(());
         }
         let Some(row) = host.read(tag)? else { return Ok(()) };
         host.write_format(tag, &row.format);
         let reserved = row.definition.max_id;
-        let to_close = worst > Change::Tuned && holds(Guard::OwnCloses);
+        let to_close = worst > TagChange::Tuned && holds(Guard::OwnCloses);
         let closed = if to_close { host.close(tag, reserved, row.tag_generation) } else { reserved };
         let reached = match self.issued {
             Some(issued) => row.above(Some(issued)).max_id,
             // The reserved ids above `closed` were not handed out, and never will be handed out.
-            None if worst == Change::Altered && row.period == Period::FOREVER => closed,
+            None if worst == TagChange::Altered && row.period == Period::FOREVER => closed,
             None => reserved,
         };
         if (reached != reserved || self.issued.is_some()) && holds(Guard::OwnWritten) {

@@ -15,7 +15,7 @@ use snowflake_ids_core::tag::reservation::{
     Demand, HighWaterMark, Outcome, Reached, Reserved, SavedRange, TagRow,
 };
 use snowflake_ids_core::tag::segment::{Period, Segment, Stamp};
-use snowflake_ids_core::tag::transaction_tags::{Change, TransactionTags, TransactionTagsHost};
+use snowflake_ids_core::tag::transaction_tags::{TagChange, TransactionTags, TransactionTagsHost};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -258,18 +258,18 @@ impl World {
 
     /// Runs a transaction that changes the tag, takes ids above the row, and is committed or rolled back.
     fn change(&mut self) {
-        let change = self.chance.one_of(&[Change::Tuned, Change::Moved, Change::Forced]);
+        let change = self.chance.one_of(&[TagChange::Tuned, TagChange::Moved, TagChange::Forced]);
         let commits = self.chance.once_in(2);
         let tag_generation = self.tables.row.tag_generation;
         let mut row = self.tables.row.clone();
         match change {
-            Change::Forced => {
+            TagChange::Forced => {
                 row.definition.max_id = self.chance.one_of(&[0, 3, 10, 20, 39]);
                 row.tag_generation = self.number();
                 // Forcing back discards the buffers.
                 self.memory.segment.clear();
             }
-            Change::Moved => row.definition.max_id += self.chance.between(1, 10),
+            TagChange::Moved => row.definition.max_id += self.chance.between(1, 10),
             _ => {}
         }
         let target = row.definition.max_id;
@@ -292,11 +292,11 @@ impl World {
             self.tables.row = row;
         }
         match change {
-            Change::Forced if commits => self.forget_above(target),
-            Change::Tuned if commits => {}
+            TagChange::Forced if commits => self.forget_above(target),
+            TagChange::Tuned if commits => {}
             _ => self.forced = None,
         }
-        if commits || change != Change::Forced {
+        if commits || change != TagChange::Forced {
             for id in &ids {
                 self.give(*id);
             }
@@ -306,7 +306,7 @@ impl World {
         } else {
             self.rolled_back.extend(&ids);
         }
-        if commits && change != Change::Tuned {
+        if commits && change != TagChange::Tuned {
             // Ids continue after the transaction's last id.
             self.forced = ids.last().copied();
         }

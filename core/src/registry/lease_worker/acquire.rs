@@ -5,7 +5,9 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::{Field, Layout};
 use crate::registry::link::Endpoint;
-use crate::registry::wire::{Entry, Former, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
+use crate::registry::wire::{
+    Entry, FormerLease, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody,
+};
 use crate::server::issuer::Host;
 use crate::server::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use crate::server::state::{Here, Identity, State};
@@ -27,7 +29,7 @@ pub struct Acquisition {
     pub token: Option<i64>,
     /// A lease from the previous registry. The server shows this lease to the registry that replaced the previous
     /// registry.
-    pub former: Option<Former>,
+    pub former: Option<FormerLease>,
     /// Pairs of datacenter and worker id that the server cannot use now.
     pub blocked: BTreeSet<(u32, u32)>,
     /// The datacenter of the first request.
@@ -306,12 +308,12 @@ impl Acquisition {
 
 /// Returns the lease of a previous registry, which the server shows to the registry that replaced it. The previous registry
 /// had the same foreign server, or was in the same database cluster.
-fn former_lease(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
+fn former_lease(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<FormerLease> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
     let is_former = origin.identity != endpoint.seen.identity
         && (origin.server == endpoint.server
             || cluster(&origin.identity) == cluster(&endpoint.seen.identity));
     let is_good = lease.datacenter == datacenter && lease.expiry > now;
-    (is_former && is_good).then_some(Former { worker_id: lease.worker_id, expiry: lease.expiry })
+    (is_former && is_good).then_some(FormerLease { worker_id: lease.worker_id, expiry: lease.expiry })
 }

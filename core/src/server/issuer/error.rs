@@ -94,20 +94,20 @@ impl NoRoom {
 
 /// A reason why no ids of a layout can be issued, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct NoIds {
     /// The reason, in a few words.
     pub reason: String,
     /// The remedy, in whole sentences: the HINT of a call that fails.
     pub remedy: String,
 }
 
-impl Obstacle {
+impl NoIds {
     pub(super) fn new(reason: &str, remedy: &str) -> Self {
         Self { reason: reason.to_owned(), remedy: remedy.to_owned() }
     }
 }
 
-impl<E: Explain> From<E> for Obstacle {
+impl<E: Explain> From<E> for NoIds {
     fn from(error: E) -> Self {
         Self { reason: error.to_string(), remedy: error.hint().unwrap_or_default() }
     }

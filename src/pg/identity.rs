@@ -311,7 +311,8 @@ pub(super) unsafe extern "C-unwind" fn checked_sequence(
             return statement;
         }
         let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
-        (*(*statement).utilityStmt.cast::<pg_sys::AlterSeqStmt>()).options = null_mut();
+        let alter: *mut pg_sys::AlterSeqStmt = (*statement).utilityStmt.cast();
+        (*alter).options = null_mut();
         statement
     }
 }

@@ -17,15 +17,16 @@ use crate::store::tables::SEQUENCE_BINDING;
 use crate::tag::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
-use serde_json::Value as Json;
 use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::tag::LeftTag;
 
-static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
-static LEFT: Statement = Statement::new(
-    "SELECT l.tag FROM snowflake_ids_internal.tags_left(ARRAY(SELECT f.tag FROM snowflake_ids_internal.sequence_forget_dropped() AS f
-         UNION ALL SELECT pg_catalog.json_array_elements_text($1::pg_catalog.json))) AS l (tag)",
+/// Removes the rows of dropped sequences, and returns their tags. Skips rows that other transactions have locked.
+static FORGET_DROPPED: Statement = Statement::new(
+    "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) ANY (ARRAY(
+         SELECT g.sequence FROM snowflake_ids.sequence_binding AS g WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_sequence AS s
+             WHERE s.seqrelid OPERATOR(pg_catalog.=) g.sequence) FOR UPDATE SKIP LOCKED)) RETURNING b.tag",
 );
+static LEFT: Statement = Statement::new("SELECT l.tag FROM snowflake_ids_internal.tags_left($1) AS l (tag)");
 static DROP_TAG: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
 static COUNT: Statement = Statement::new(
     "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
@@ -146,9 +147,13 @@ pub fn forget_dropped_at_once() {
 
 /// Removes the rows of dropped sequences, and the tags that go with them and with dropped columns, whose tags are given. Returns
 /// false if that would need a wait for a lock on the table.
-pub fn drop_left(tags: Vec<String>) -> bool {
-    let tags = TextOut::of(Json::from(tags).to_string()).unwrap_or_else(|| TextOut::of_bytes(b"[]"));
+pub fn drop_left(tags: Vec<TextOut>) -> bool {
     at_once(|| {
+        let dropped = FORGET_DROPPED.all(&[], |row| row.get::<TextOut>(1))?;
+        let tags: Vec<TextOut> = dropped.into_iter().flatten().chain(tags).collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
         let left = LEFT.all(&[tags.into()], |row| row.get::<TextOut>(1))?;
         for tag in left.into_iter().flatten() {
             let read: Result<LeftTag, _> = serde_json::from_str(&tag.to_utf8_lossy());

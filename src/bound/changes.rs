@@ -97,7 +97,7 @@ pub fn objects_dropped() {
     if transaction::sees_new_commits() {
         let mut defaults = UNTAGGED.take();
         defaults.retain(TaggedDefault::is_gone);
-        if bind::drop_left(defaults.into_iter().map(|default| default.tag.to_utf8_lossy()).collect()) {
+        if bind::drop_left(defaults.into_iter().map(|default| default.tag).collect()) {
             DROPS.set(false);
         }
     }

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The functions of this extension that are column defaults.
 macro_rules! own_functions {
     () => {
-        "SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
-            'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own"
+        "SELECT own.oid FROM pg_proc AS own WHERE own.pronamespace = 'pg_catalog'::regnamespace
+            AND own.proname IN ('snowflake_nextval', 'snowflake_id', 'segment_nextval', 'segment_id')"
     };
 }
 

@@ -100,15 +100,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strin
                         AND d.deptype IN ('a', 'i')))
 $$;
 
-/* Removes the bindings of dropped sequences, and returns their tags. Skips rows that other transactions have locked. */
-CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS TABLE (tag text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
-        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
-        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
-    RETURNING b.tag
-$$;
-
 CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b

@@ -77,7 +77,7 @@ fn functions(schema: &str) -> String {
                 obj_description(p.oid, 'pg_proc'),
                 case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end,
                 case p.proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end,
-                case when p.prosrc like '%check_manages_tags(''%' then 'administrators of tags'
+                case when p.prosrc ~ '(check_manages_tags|change_all)\\(|^(detach|(un)?bind_sequence)_wrapper' then 'administrators of tags'
                      when has_function_privilege('public', p.oid, 'execute') then 'everyone'
                      else coalesce((select 'administrators of ' || string_agg(part, ', ' order by n)
                                     from unnest(array['{}']) with ordinality as a (part, n)

@@ -256,19 +256,19 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =
                 SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
-            table.as_owner(|| restart(of, TagText(*tag), highest.max(0)))?;
+            table.as_owner(|| restart(of, &TagText(*tag), highest.max(0)))?;
         }
     }
     Ok(true)
 }
 
 /// Restarts the tag of a bound sequence above an id, unless others take ids of the tag, too.
-fn restart(of: Oid, tag: TagText, highest: i64) -> Result<(), SpiError> {
-    let users = USERS.first(&[of.into(), tag.into()], |row| row.get::<TextOut>(1))?.flatten();
+fn restart(of: Oid, tag: &TagText, highest: i64) -> Result<(), SpiError> {
+    let users = USERS.first(&[of.into(), (*tag).into()], |row| row.get::<TextOut>(1))?.flatten();
     if let Some(users) = users {
         serde_json::from_str::<Notice>(&users.to_utf8_lossy()).into_iter().for_each(tell);
         return Ok(());
     }
-    SHIFT.run(&[tag.into(), highest.into()])?;
-    MOVE.run(&[tag.into(), highest.into()])
+    SHIFT.run(&[(*tag).into(), highest.into()])?;
+    MOVE.run(&[(*tag).into(), highest.into()])
 }

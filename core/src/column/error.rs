@@ -169,23 +169,14 @@ pub enum ColumnError {
         hint = "First set this default to nextval() of the sequence, or drop the default."
     )]
     OtherDefault { attribute: String, member: String, sequence: String, table: String },
-    #[error(
-        "column \"{other}\" of relation \"{of}\" uses the sequence of identity column \"{attribute}\" of relation \"{table}\""
-    )]
-    #[explain(NotReady, detail = "Attaching the column would drop sequence \"{sequence}\".")]
+    #[error("column \"{other}\" of relation \"{of}\" uses the identity sequence of relation \"{table}\"")]
+    #[explain(NotReady, detail = "Attaching the identity column would drop sequence \"{sequence}\".")]
     #[explain(
         hint = "Bind the sequence instead: SELECT snowflake_ids.bind_sequence({}, {}); or drop the other default first.",
         quoted(sequence),
         quoted(kind.name())
     )]
-    IdentityShared {
-        sequence: String,
-        attribute: String,
-        table: String,
-        other: String,
-        of: String,
-        kind: IdKind,
-    },
+    IdentityShared { sequence: String, table: String, other: String, of: String, kind: IdKind },
     #[error("must be owner of sequence {sequence}")]
     #[explain(Denied, detail = "It is owned by role \"{owner}\".")]
     #[explain(hint = "Ask that role to bind or unbind the sequence.")]

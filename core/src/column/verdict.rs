@@ -201,7 +201,6 @@ fn check_uses(facts: &Facts, members: &[&Column], kind: IdKind) -> Result<(), Co
         {
             return Err(ColumnError::IdentityShared {
                 sequence: sequence.name.clone(),
-                attribute: member.attribute.clone(),
                 table: member.table.name.clone(),
                 other: user.attribute.clone(),
                 of: user.table.clone(),

@@ -9,15 +9,16 @@
 //! | [`call`] | connections to registries on other servers |
 //! | [`join`] | the transaction in which this database begins or stops using registries |
 //! | [`handover`] | tags that move between this database and registries |
+//! | [`cluster`] | the nodes of a Citus cluster, and the call by which they begin to use one registry |
 //! | [`setup`] | the steps by which a server joins a registry in one call |
 //! | [`seeded`] | tags that registries raised above the ids of a column |
 
 pub mod call;
+pub mod cluster;
 pub mod handover;
 pub mod join;
 pub mod seeded;
 pub mod serve;
 pub mod setup;
 
-pub use handover::look;
 pub use serve::this;

@@ -1,6 +1,8 @@
 //! A Citus cluster: libpq's options for the coordinator, and faults of nodes.
 
-use snowflake_ids_core::registry::citus::{ClusterNode, Coordinator, Judged, judge};
+use snowflake_ids_core::registry::citus::{
+    ClusterError, ClusterNode, ClusterNotice, Coordinator, Faults, Judged, conclude, judge,
+};
 
 fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
     named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -212,4 +214,29 @@ fn a_former_coordinator_is_told_of_itself() {
         "{found:?}"
     );
     assert_eq!(found[1..], [None, None, None]);
+}
+
+/// Only faults that may pass by themselves are waited for.
+#[test]
+fn nodes_are_united_once_each_has_a_worker_id() {
+    let faults = |node: i32| Faults::from([(node, "no".to_owned())]);
+    let ended = |nodes, told: Faults, idle: Faults| match conclude(judge(nodes), &told, &idle) {
+        Err((ClusterError::Nodes(1, count, detail), may_pass)) => Err((count, detail, may_pass)),
+        Err(other) => panic!("{other:?}"),
+        Ok(united) => Ok(united),
+    };
+    let (none, said) = (Faults::new, |fault: &str| format!("node 3 (host:5432): {fault}"));
+    assert_eq!(ended(cluster(), none(), none()), Ok(ClusterNotice::United(4, "0, 1, 2, 3".to_owned())));
+    assert_eq!(ended(cluster(), faults(3), none()), Err((4, said("no"), false)));
+    assert_eq!(ended(cluster(), none(), faults(3)), Err((4, said("no"), true)));
+    let mut nodes = cluster();
+    nodes[2] = without(&nodes[2], "idle");
+    assert_eq!(ended(nodes, none(), none()), Err((4, said("it has no worker id yet"), true)));
+    let mut nodes = cluster();
+    nodes[2] = edited(&nodes[2], "\"main\"", "\"another\"");
+    assert!(
+        matches!(ended(nodes.clone(), none(), faults(3)), Err((4, detail, false)) if detail != said("no"))
+    );
+    nodes[2].is_active = false;
+    assert_eq!(ended(nodes, faults(3), none()), Ok(ClusterNotice::United(3, "0, 1, 3".to_owned())));
 }

@@ -59,7 +59,7 @@ fn add(listed: &Listed, entries: &mut BTreeMap<Texts, BTreeSet<String>>) {
 #[test]
 fn errors_are_listed() {
     let types = listed![
-        accept::RequestError; bound::BoundSequenceError; citus::NoCoordinatorError; column::error::ColumnError; column::error::Obstacle;
+        accept::RequestError; bound::BoundSequenceError; citus::ClusterError; citus::ClusterNotice; citus::NoCoordinatorError; column::error::ColumnError; column::error::Obstacle;
         column::notice::Notice; column::series::FillError; setup::JoinError; setup::AllowError;
         crate::bound::error::SequenceError; crate::pg::error::ServerError;
         crate::registry::serve::RegistryFailure; crate::safe_position::SafePositionError;

@@ -74,11 +74,3 @@ SELECT snowflake_ids.series_drop('of a node');
 -- What nodes say of themselves.
 SELECT r ->> 'layout' AS layout, r ->> 'worker_id' AS worker_id, r ->> 'registry' AS registry, r ->> 'identity' = snowflake_ids_internal.registry_identity() AS is_its_own
 FROM (SELECT snowflake_ids_internal.citus_report()::json AS r) AS r;
-SELECT node_id, worker_id, registry, version, problem, may_pass FROM snowflake_ids_internal.citus_judge(json_build_array(
-    json_build_object('node_id', 1, 'node_name', 'c', 'node_port', 1, 'group_id', 0, 'is_active', true, 'version', '1',
-        'report', '{"worker_id": 1, "layout": "l", "state": "ready", "identity": "i"}'),
-    json_build_object('node_id', 2, 'node_name', 'w', 'node_port', 2, 'group_id', 1, 'is_active', true, 'version', '1',
-        'report', '{"layout": "l", "state": "no worker id is free", "identity": "i", "registry": "r"}'),
-    json_build_object('node_id', 3, 'node_name', 'v', 'node_port', 3, 'group_id', 2, 'is_active', true, 'error', 'connection refused'))::text);
-SELECT * FROM snowflake_ids_internal.citus_judge('{}');
-SELECT * FROM snowflake_ids_internal.citus_judge('[{}]');

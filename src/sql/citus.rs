@@ -1,18 +1,17 @@
-//! The nodes of a Citus cluster. Most of the code is SQL, in `citus.sql`; this file has the checks of the nodes.
+//! The nodes of a Citus cluster. What is only a query, or copies rows, is SQL, in `citus.sql`.
 
 use crate::pg::encoding::legible;
-use crate::pg::report::report;
-use crate::pg::text::Text;
+use crate::pg::text::{Text, TextOut};
 use crate::pg::{database, server, transaction};
-use crate::registry;
+use crate::registry::{self, cluster};
 use crate::shared::generator::SHARED;
-use crate::sql::error::CallError;
+use crate::sql::attach::extension_keep;
+use crate::store::citus;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
+use snowflake_ids_core::registry::citus::Judged;
+use snowflake_ids_core::registry::wire::RegistryName;
 
-/// The limit of the list of nodes in bytes. The reports of all nodes together are smaller.
-const MOST: usize = 64 << 20;
 /// The limit of a server's name in bytes.
 const MOST_OF_NAME: usize = 256;
 
@@ -26,14 +25,6 @@ fn registry_identity() -> Option<String> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn registry_timeline() -> Option<i64> {
     registry::this().map(|this| this.timeline.into())
-}
-
-/// Returns the identity and timeline of the registry behind a foreign server, in JSON.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
-    let server = server.read_up_to(MOST_OF_NAME, "server")?;
-    let found = registry::look(&server).map_err(report)?;
-    Ok(serde_json::to_string(&found).map_err(CallError::RegistryNotWritten)?)
 }
 
 /// Returns whether the caller has begun a transaction block, and may roll it back.
@@ -50,12 +41,44 @@ fn citus_may_join() -> bool {
     leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
 }
 
-/// Returns the problem of each node, if any, and whether the problem may disappear without action. `nodes` is a JSON array of
-/// the nodes' reports.
+/// Runs a statement on each active worker of the cluster, as the current user.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-fn citus_judge(
-    nodes: Text<'_>,
-) -> Result<
+#[search_path(pg_catalog, pg_temp)]
+fn citus_run_on_workers(command: Text<'_>) -> Result<(), ErrorReport> {
+    /// A limit in bytes. The definitions that all nodes must have are smaller.
+    const MOST: usize = 64 << 20;
+    cluster::run_on_workers(TextOut::of_bytes(command.bytes(MOST, "command")?))
+}
+
+/// Fails if this database belongs to no cluster.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn citus_check() -> Result<(), ErrorReport> {
+    cluster::check()
+}
+
+/// Makes this node use the registry with this identity. The coordinator runs this function on each node.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn citus_use(server: Text<'_>, identity: Text<'_>, timeline: i64) -> Result<(), ErrorReport> {
+    let (server, identity) =
+        (server.read_up_to(MOST_OF_NAME, "server")?, identity.read("identity")?.into_owned());
+    let timeline = timeline.try_into().unwrap_or(u32::MAX);
+    cluster::use_named(&server, &RegistryName { identity, timeline, ..RegistryName::default() })
+}
+
+/// Makes all nodes of the cluster use one registry. All roles may call this function, which checks the caller's rights.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn citus_unite(server: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    extension_keep()?;
+    let bytes = |server: Text<'_>| server.bytes(MOST_OF_NAME, "server").map(TextOut::of_bytes);
+    cluster::unite(server.map(bytes).transpose()?)
+}
+
+/// Returns the nodes of the cluster, each with its problem, if any.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, security_definer)]
+#[search_path(pg_catalog, pg_temp)]
+fn citus_status() -> Result<
     TableIterator<
         'static,
         (
@@ -67,16 +90,19 @@ fn citus_judge(
             name!(layout, Option<String>),
             name!(registry, Option<String>),
             name!(version, Option<String>),
-            name!(problem, Option<String>),
-            name!(may_pass, bool),
+            name!(problem, Option<TextOut>),
         ),
     >,
     ErrorReport,
 > {
-    let nodes: Vec<ClusterNode> =
-        serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(CallError::BadNodes)?;
-    let row = |Judged { node, report, problem }| {
+    extension_keep()?;
+    cluster::check()?;
+    let nodes = cluster::look()?;
+    // The keys concern all nodes, so they are reported once, for the coordinator.
+    let keys = citus::text(&citus::UNCHECKED_KEYS)?;
+    let row = move |Judged { node, report, problem }| {
         let said = report.as_ref();
+        let problem = problem.and_then(|problem| TextOut::of(legible(&problem.with_hint())));
         (
             node.node_id,
             legible(&node.node_name),
@@ -86,15 +112,22 @@ fn citus_judge(
             said.map(|said| legible(&said.layout)),
             said.and_then(|said| said.registry.as_deref()).map(legible),
             node.version.as_deref().filter(|version| !version.is_empty()).map(legible),
-            problem.as_ref().map(|problem| legible(&format!("{problem}. Hint: {}.", problem.hint()))),
-            problem.is_some_and(|problem| problem.may_pass()),
+            problem.or_else(|| keys.clone().filter(|_| node.group_id == 0)),
         )
     };
-    Ok(TableIterator::new(judge(nodes).into_iter().map(row)))
+    Ok(TableIterator::new(nodes.into_iter().map(row)))
 }
 
 extension_sql_file!(
     "citus.sql",
     name = "citus",
-    requires = [registry_identity, registry_timeline, "registries", "series", "status_view"]
+    requires = [
+        registry_identity,
+        registry_timeline,
+        citus_status,
+        citus_unite,
+        "registries",
+        "series",
+        "status_view"
+    ]
 );

@@ -109,15 +109,9 @@ pub enum CallError {
     #[error("could not write the answer as JSON")]
     #[explain(detail = "{}.", excerpt(&_0.to_string()))]
     AnswerNotWritten(serde_json::Error),
-    #[error("could not write the registry as JSON")]
-    #[explain(detail = "{}.", excerpt(&_0.to_string()))]
-    RegistryNotWritten(serde_json::Error),
     #[error("list of registries is not valid")]
     #[explain(detail = "{}.", excerpt(&_0.to_string()))]
     BadRegistries(serde_json::Error),
-    #[error("list of nodes is not valid")]
-    #[explain(detail = "{}.", excerpt(&_0.to_string()))]
-    BadNodes(serde_json::Error),
     #[error("snowflake_ids.registry_serve() cannot take over tags")]
     #[explain(Denied, detail = "This function neither lists tags nor raises their ids.")]
     #[explain(

@@ -119,7 +119,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.attention,
     snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_check_connection, snowflake_ids_internal.audit_connect,
     snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type,
-    snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.copied_at, snowflake_ids_internal.copies_look_alike,
+    snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.citus_unite, snowflake_ids_internal.copied_at, snowflake_ids_internal.copies_look_alike,
     snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
     snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.is_restored,
     snowflake_ids_internal.launcher_runs,

@@ -1,8 +1,12 @@
-//! Facts from the Citus catalog: whether this database is a Citus worker, and the connection options of the coordinator.
+//! Facts from the Citus catalog, and commands that Citus runs on other nodes.
+#![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 
 use crate::pg::catalog;
 use crate::pg::libpq::options_of_string;
+use crate::pg::report::spi;
 use crate::pg::statement::Statement;
+use crate::pg::text::TextOut;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry::client::Options;
@@ -38,6 +42,84 @@ pub fn has_workers() -> Result<bool, SpiError> {
     let has_nodes = catalog::has_system_table(c"pg_dist_node");
     Ok(has_nodes && HAS_WORKERS.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
 }
+
+/// The nodes that can issue ids, without standbys. Columns that some versions lack are read through JSON.
+macro_rules! nodes {
+    () => {
+        "(SELECT n.nodeid AS id, n.nodename::text AS name, n.nodeport AS port, n.groupid AS in_group,
+            coalesce((to_jsonb(n) ->> 'isactive')::boolean, true) AS is_active
+        FROM pg_catalog.pg_dist_node AS n WHERE coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary') AS n"
+    };
+}
+
+/// The nodes with their reports. The first query to a node also works if the node lacks the extension.
+pub static REPORTS: Statement = Statement::new(concat!(
+    "SELECT json_build_object('node_id', n.id, 'node_name', n.name, 'node_port', n.port, 'group_id', n.in_group,
+        'is_active', n.is_active, 'version', CASE WHEN v.success THEN left(v.result, 100) END,
+        'report', CASE WHEN r.success THEN left(r.result, 10000) END,
+        'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))::text
+     FROM ", nodes!(), "
+        LEFT JOIN pg_catalog.run_command_on_all_nodes(
+            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids'), '')$command$
+        ) AS v ON v.nodeid = n.id
+        LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.id
+     ORDER BY n.in_group, n.id"
+));
+
+/// Facts for a call of `use_citus`. User mappings of other roles than the extension's owner are ignored.
+pub static FACTS: Statement = Statement::new(concat!(
+    "SELECT json_build_object('isolation', current_setting('transaction_isolation'),
+        'is_worker', EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0),
+        'coordinator', (SELECT format('%s, port %s', n.name, n.port) FROM ", nodes!(), " WHERE n.in_group = 0 ORDER BY n.id LIMIT 1),
+        'is_busy', snowflake_ids_internal.registry_is_busy(),
+        'is_new', coalesce(e.xmin = pg_current_xact_id_if_assigned()::xid, false), 'version', e.extversion,
+        'used', (SELECT string_agg(r.server, ',' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
+        'mapping', (SELECT coalesce(m.umoptions, '{}')::text FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+            WHERE m.srvname = $1 COLLATE \"C\" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1),
+        'inactive', (SELECT coalesce(json_agg(format('%s (%s:%s)', n.id, n.name, n.port) ORDER BY n.in_group, n.id), '[]')
+            FROM ", nodes!(), " WHERE NOT n.is_active))::text
+     FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'"
+));
+
+/// The answers of active nodes to a command, the format `$1` with its values. Each node runs it in a session of its own.
+macro_rules! answers {
+    ($function:literal, $of:literal) => {
+        Statement::new(concat!(
+            "SELECT json_build_object('node', coalesce(n.id, 0), 'place', format('node %s (%s:%s)', n.id, n.name, n.port),
+                'is_done', a.success IS TRUE, 'said', left(coalesce(a.result, 'no answer'), 1000))::text
+             FROM pg_catalog.", $function, "(format($1, $2, $3)) AS a LEFT JOIN ", nodes!(), " ON ", $of, " ORDER BY n.id"
+        ))
+    };
+}
+
+pub static ON_ALL: Statement = answers!("run_command_on_all_nodes", "n.id = a.nodeid");
+pub static ON_WORKERS: Statement =
+    answers!("run_command_on_workers", "(n.name, n.port) = (a.nodename, a.nodeport)");
+pub static ON_COORDINATOR: Statement = answers!("run_command_on_coordinator", "n.id = a.nodeid");
+
+/// The worker ids that nodes hold.
+pub static HELD: Statement = Statement::new(concat!(
+    "SELECT coalesce(jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.name, 'port', n.port)), '[]')::text
+     FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r JOIN ", nodes!(), " ON n.id = r.nodeid
+     WHERE r.success AND r.result <> ''"
+));
+
+pub static DEFINITIONS: Statement = Statement::new("SELECT snowflake_ids_internal.citus_definitions()::text");
+
+/// The unique keys that Citus does not check, and that ids of this extension do not keep unique either.
+pub static UNCHECKED_KEYS: Statement = Statement::new(
+    "SELECT left(string_agg(format('Citus does not check key \"%s\" of relation \"%s\" across shards, and %s. Hint: %s.',
+        k.key, k.key_of, k.fault, k.hint), ' ' ORDER BY k.key_of::text COLLATE \"C\", k.key), 10000)
+     FROM snowflake_ids_internal.citus_keys(NULL) AS k WHERE k.fault IS NOT NULL",
+);
+
+pub static END_FORMER: Statement = Statement::new(
+    "UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp()",
+);
+
+pub static SEE_TIMELINE: Statement = Statement::new(
+    "UPDATE snowflake_ids.registry_server AS r SET timeline = $2 WHERE r.identity = $1 AND r.timeline < $2",
+);
 
 /// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
 /// coordinator serves the same ids.
@@ -82,4 +164,9 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
 
 fn utf8(bytes: Option<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+/// Returns the text that a statement gives.
+pub fn text(statement: &Statement) -> Result<Option<TextOut>, ErrorReport> {
+    Ok(statement.first(&[], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten())
 }

@@ -1,8 +1,11 @@
 //! A Citus cluster: a worker node's connection to the coordinator.
 
 mod judge;
+mod unite;
 
 pub use judge::{ClusterNode, ClusterProblem, ClusterReport, Difference, Failure, IDLE, Judged, judge};
+pub use unite::{Answer, ClusterError, ClusterFacts, ClusterNotice, Faults};
+pub use unite::{check_changed, check_found, conclude, lines};
 
 use crate::error::Explain;
 use crate::registry::client::Options;

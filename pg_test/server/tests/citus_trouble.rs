@@ -24,18 +24,6 @@ fn restart_with(server: &mut Server, name: &str, value: &str) -> Result<()> {
     server.restart()
 }
 
-#[test]
-fn where_there_is_no_citus_the_call_is_refused() -> Result<()> {
-    let (_server, mut client) = auto().with_session()?;
-    for call in [USE_CITUS, "select * from snowflake_ids.citus_status()"] {
-        let error = client.error(call)?;
-        let code = sql::NOT_IN_STATE;
-        sql::explains(&error, code, "this database does not have Citus")?;
-    }
-    client.fails("select snowflake_ids.use_registry('citus_coordinator')", sql::NOT_IN_STATE)?;
-    Ok(())
-}
-
 fn it_is_called_by_a_superuser_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let port = cluster.coordinator.port().to_string();
     let error = cluster.workers[0].connect("postgres")?.explained(

@@ -93,77 +93,57 @@ pub struct Difference {
 }
 
 /// The problem of a node.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterProblem {
-    /// Citus does not use the node.
     #[error("it is not active in pg_dist_node")]
     Inactive,
-    /// The node gave no answer.
     #[error("it could not be queried: {0}")]
     Silent(String),
-    /// The extension is not created on the node.
     #[error("the extension snowflake_ids is not created there")]
     Missing,
-    /// The node has another version of the extension.
     #[error("it has version {} of the extension, but node {} has {}", .0.its, .0.other, .0.others)]
     Version(Difference),
-    /// The node has the extension, but sent no report.
     #[error("it does not report its state: {0}")]
     Mute(String),
-    /// The node has another layout.
     #[error("its layout is {}, but that of node {} is {}", .0.its, .0.other, .0.others)]
     Layout(Difference),
-    /// The node is a worker node without a registry.
     #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
     Unregistered,
-    /// The worker id is leased from another database of the same server.
     #[error(
         "its worker id is leased from its own database \"{0}\", and the cluster's registry does not know of it"
     )]
     Elsewhere(String),
-    /// The node uses another registry than the cluster.
     #[error("its registry, {0}, is not the cluster's")]
     Stranger(String),
-    /// The node is a coordinator, and another node has seen its promoted standby.
     #[error(
         "it is on timeline {}, and node {} has seen timeline {} of it: it is a former primary", .0.its, .0.other, .0.others
     )]
     Former(Difference),
-    /// The node and the reference node saw the registry on different timelines. A former primary may still be running.
     #[error(
         "its registry was on timeline {} when it last asked, and on timeline {} for node {}: it asks a former primary, or has \
          not asked since", .0.its, .0.others, .0.other
     )]
     Timeline(Difference),
-    /// The registry failed at the last request. The node still issues the ids that it has already received.
     #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
     Failing(String, String, String),
-    /// The node's named generators differ from those of the reference node. Defaults may name a generator that the node
-    /// does not have.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
-    /// The node's rights differ from those of the reference node. A tag may be restricted on one of these nodes and
-    /// open on the other node.
     #[error("its rights on segment tags are not those of node {0}")]
     Rights(i32),
-    /// The node's series differ from those of the reference node. Tables may use a series that the node does not have.
     #[error("its series, or the rights on them, are not those of node {0}")]
     Series(i32),
-    /// The node's id defaults differ from those of the reference node. The extension was dropped on the node, or
-    /// someone changed a default by hand.
     #[error("the cluster's tables have other defaults for ids there than on node {0}")]
     Defaults(i32),
-    /// The node has no worker id yet.
     #[error("it has no worker id: {0}")]
     Without(String),
-    /// Two nodes have the same worker id, so the two nodes could issue the same ids.
     #[error("its worker id {0} is also that of node {1}")]
     SharedWorkerId(i64, i32),
 }
 
 impl ClusterProblem {
     /// Returns the remedy.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &'static str {
         match self {
             Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
             Self::Silent(_) => "check that it runs, and check pg_hba.conf there and citus.node_conninfo here",
@@ -202,6 +182,11 @@ impl ClusterProblem {
                 "stop inserts through one of them, and CALL snowflake_ids.use_citus()"
             }
         }
+    }
+
+    /// Returns the problem with its remedy.
+    pub fn with_hint(&self) -> String {
+        format!("{self}. Hint: {}.", self.hint())
     }
 
     /// Returns whether the problem may disappear without action. A server that has just joined keeps its old worker id for a

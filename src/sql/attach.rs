@@ -111,7 +111,7 @@ extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["atta
 extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",
-    requires = ["attach_raise", "citus", "tags"]
+    requires = ["attach_raise", "citus"]
 );
 extension_sql_file!(
     "attach/changes.sql",

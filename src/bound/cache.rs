@@ -175,7 +175,7 @@ pub fn identities_at_once(table: Oid) -> Identities {
 
 /// Returns the sequence of a column that was an identity, and creates ids in its default. As [`identities`].
 pub fn former_identity(table: Oid, column: i16) -> Option<Oid> {
-    let is_former = identities(table).iter().any(|(of, _)| *of == column);
+    let is_former = identities_at_once(table).iter().any(|(of, _)| *of == column);
     is_former.then(|| owned_by(table, column))?
 }
 

@@ -186,8 +186,8 @@ fn what_was_prepared_is_followed(server: &mut Server) -> Result<()> {
     sessions[0].run("select nextval('beside')")?;
     client.run("begin; select snowflake_ids.bind_sequence('first'); prepare transaction 'p'")?;
     sessions[1].run("select nextval('beside')")?;
-    client.run("commit prepared 'p'")?;
     sessions.push(client);
+    server.connect("postgres")?.run("commit prepared 'p'")?;
     let mut locker = lock(server)?;
     for session in &mut sessions {
         refused(session, "select nextval('first')")?;

@@ -235,7 +235,10 @@ fn a_clean_dump_is_restored_in_one_transaction(server: &mut Server) -> Result<()
     server.restore("postgres", &format!("begin;\n{dump}\ncommit;"))?;
     let mut client = server.connect("postgres")?;
     ensure!(client.one::<i64>("insert into beneath default values returning id")? == 2);
-    client.fails("insert into beneath values (77)", &SqlState::GENERATED_ALWAYS).map(drop)
+    client.fails("insert into beneath values (77)", &SqlState::GENERATED_ALWAYS)?;
+    let error = server.connect("postgres")?.error("alter table beneath alter id set default 5")?;
+    ensure!(error.code() == &SqlState::SYNTAX_ERROR, "a new session: {error:?}");
+    Ok(())
 }
 
 #[test]

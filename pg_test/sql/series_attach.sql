@@ -139,6 +139,7 @@ SELECT snowflake_ids.series_attach('thief', 'number', 'private', 'tenant');
 CREATE TRIGGER thief BEFORE INSERT ON thief FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('private', 'number', 'tenant');
 INSERT INTO thief (tenant) VALUES (1);
 RESET ROLE;
+SELECT snowflake_ids.series_attach('thief', 'number', 'private', 'tenant');
 -- Who may make triggers on a table does not have its owner's rights.
 SET ROLE series_owner;
 GRANT TRIGGER ON owned TO series_writer;

@@ -69,9 +69,9 @@ pub fn check_manager(function: &str) -> Result<(), ErrorReport> {
     if extension::function("snowflake_ids_internal.has_workers()").is_some_and(role::may_execute) {
         return Ok(());
     }
-    let role = role::name(role::current()).unwrap_or_default();
-    let (function, ident) = (function.to_owned(), quote_identifier(&role));
-    Err(report(ColumnError::NotManager { function, role, ident }))
+    let current_user = role::name(role::current()).unwrap_or_default();
+    let (function, role) = (function.to_owned(), quote_identifier(&current_user));
+    Err(report(ColumnError::NotManager { function, role, current_user }))
 }
 
 /// The column that a tag is for.

@@ -92,7 +92,8 @@ fn columns_attached(
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn check_may_commit(procedure: Text<'_>) -> Result<(), ErrorReport> {
     if transaction::is_block() {
-        return Err(report(ColumnError::InBlock(procedure.read("procedure")?.into_owned())));
+        let procedure = procedure.read("procedure")?.into_owned();
+        return Err(report(ColumnError::InBlock { procedure }));
     }
     Ok(())
 }

@@ -30,16 +30,16 @@ pub enum ColumnError {
     #[explain(hint = "Omit the generator, or use kind => 'snowflake'.")]
     HasGenerator(String),
     #[error("permission denied for function {function}")]
-    #[explain(Denied, detail = "Role {ident} does not manage segment tags in this database.")]
+    #[explain(Denied, detail = "Role {role} does not manage segment tags in this database.")]
     #[explain(
         hint = "Ask the owner of the database or a superuser to run SELECT snowflake_ids.administration_grant('tags', {}).",
-        quoted(role)
+        quoted(current_user)
     )]
-    NotManager { function: String, role: String, ident: String },
-    #[error("{0} cannot run inside a transaction block")]
+    NotManager { function: String, role: String, current_user: String },
+    #[error("{procedure} cannot run inside a transaction block")]
     #[explain(InTransaction, detail = "The procedure commits after each group of columns.")]
-    #[explain(hint = "CALL snowflake_ids.{0} outside of BEGIN and COMMIT.")]
-    InBlock(String),
+    #[explain(hint = "CALL snowflake_ids.{procedure} outside of BEGIN and COMMIT.")]
+    InBlock { procedure: String },
     #[error("the column has changed meanwhile")]
     #[explain(NotReady)]
     ColumnChanged,

@@ -18,7 +18,7 @@ use crate::tag::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::quote_literal;
 use snowflake_ids_core::registry::citus::{
-    Answer, COORDINATOR, ClusterError, ClusterFacts, ClusterNotice, Faults, Judged, check_changed,
+    NodeAnswer, COORDINATOR, ClusterError, ClusterFacts, ClusterNotice, Faults, Judged, check_changed,
     check_found, conclude, judge, lines,
 };
 use snowflake_ids_core::registry::wire::RegistryName;
@@ -167,16 +167,16 @@ fn answers(
     on: &Statement,
     command: &str,
     values: &[TextOut],
-    is_meant: fn(&Answer) -> bool,
-) -> Result<Vec<Answer>, ErrorReport> {
+    is_meant: fn(&NodeAnswer) -> bool,
+) -> Result<Vec<NodeAnswer>, ErrorReport> {
     let value = |at| values.get(at).cloned().into();
-    let answers: Vec<Answer> = on.json(&[command.into(), value(0), value(1)])?;
+    let answers: Vec<NodeAnswer> = on.json(&[command.into(), value(0), value(1)])?;
     Ok(answers.into_iter().filter(is_meant).collect())
 }
 
 /// Runs a command. Returns the errors of nodes, and their answers other than those of a statement without a result.
 fn faults(on: &Statement, command: &str, values: &[TextOut]) -> Result<Faults, ErrorReport> {
-    let is_fault = |answer: &Answer| !(answer.is_done && ["", "DO"].contains(&answer.said.as_str()));
+    let is_fault = |answer: &NodeAnswer| !(answer.is_done && ["", "DO"].contains(&answer.said.as_str()));
     let found = answers(on, command, values, is_fault)?;
     Ok(found.into_iter().map(|answer| (answer.node, answer.said)).collect())
 }

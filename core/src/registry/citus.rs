@@ -4,7 +4,7 @@ mod judge;
 mod unite;
 
 pub use judge::{ClusterNode, ClusterProblem, ClusterReport, Difference, Failure, IDLE, Judged, judge};
-pub use unite::{Answer, ClusterError, ClusterFacts, ClusterNotice, Faults};
+pub use unite::{ClusterError, ClusterFacts, ClusterNotice, Faults, NodeAnswer};
 pub use unite::{check_changed, check_found, conclude, lines};
 
 use crate::error::Explain;

@@ -41,7 +41,7 @@ impl ClusterFacts {
 
 /// A node's answer to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Answer {
+pub struct NodeAnswer {
     /// The node's id.
     pub node: i32,
     /// The node's id, host and port.
@@ -56,12 +56,12 @@ pub struct Answer {
 pub type Faults = BTreeMap<i32, String>;
 
 /// Returns a line for each answer.
-pub fn lines(answers: &[Answer]) -> String {
+pub fn lines(answers: &[NodeAnswer]) -> String {
     answers.iter().map(|answer| format!("{}: {}", answer.place, answer.said)).collect::<Vec<_>>().join("\n")
 }
 
 /// Fails if workers failed to make a change.
-pub fn check_changed(failed: &[Answer]) -> Result<(), ClusterError> {
+pub fn check_changed(failed: &[NodeAnswer]) -> Result<(), ClusterError> {
     if failed.is_empty() { Ok(()) } else { Err(ClusterError::Unchanged(failed.len(), lines(failed))) }
 }
 

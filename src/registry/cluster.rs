@@ -18,7 +18,7 @@ use crate::tag::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::quote_literal;
 use snowflake_ids_core::registry::citus::{
-    NodeAnswer, COORDINATOR, ClusterError, ClusterFacts, ClusterNotice, Faults, Judged, check_changed,
+    COORDINATOR, ClusterError, ClusterFacts, ClusterNotice, Faults, Judged, NodeAnswer, check_changed,
     check_found, conclude, judge, lines,
 };
 use snowflake_ids_core::registry::wire::RegistryName;

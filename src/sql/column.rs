@@ -102,11 +102,12 @@ fn check_may_commit(procedure: Text<'_>) -> Result<(), ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
 fn change_column(
-    of: Oid,
+    of: Option<Oid>,
     number: Option<i16>,
     sequence: Option<Oid>,
     kind: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
+    let of = of.ok_or_else(|| report(ColumnError::NullArgument("relation")))?;
     schema::change(of, number, sequence, kind.map(|kind| kind_of(&kind)).transpose()?)
 }
 
@@ -120,7 +121,7 @@ fn attach_here(
     tag: Option<Text<'_>>,
     sequence: Option<Text<'_>>,
     generator: Option<Text<'_>>,
-    is_user: default!(bool, false),
+    is_user: default!(Option<bool>, "false"),
 ) -> Result<bool, ErrorReport> {
     let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
         return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
@@ -130,7 +131,7 @@ fn attach_here(
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
     let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
     let target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator };
-    if is_user {
+    if is_user == Some(true) {
         steps::check_source(target.generator.as_ref())?;
         if target.is_distributed()? {
             return Ok(false);
@@ -237,12 +238,16 @@ fn check_column(relation: Oid, attribute: Text<'_>, kind: Text<'_>) -> Result<()
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
 fn detach_on_node(
-    relation: Oid,
-    attribute: Text<'_>,
-    kind: Text<'_>,
-    sequence: Text<'_>,
+    relation: Option<Oid>,
+    attribute: Option<Text<'_>>,
+    kind: Option<Text<'_>>,
+    sequence: Option<Text<'_>>,
     highest: Option<i64>,
 ) -> Result<(), ErrorReport> {
+    let (Some(relation), Some(attribute), Some(kind), Some(sequence)) = (relation, attribute, kind, sequence)
+    else {
+        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
+    };
     let source = ValueSource::read(&kind.read("kind")?).map_err(report)?;
     steps::detach_on_node(relation, name_of(&attribute)?, source, &text(&sequence, "sequence")?, highest)
 }

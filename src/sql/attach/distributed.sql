@@ -126,7 +126,7 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM set_config('lock_timeout', left(timeout, 32), true);
     PERFORM snowflake_ids_internal.attach_here(relation_name::regclass, attribute, kind, tag, sequence, generator);
     RETURN '';
 EXCEPTION WHEN OTHERS THEN
@@ -210,7 +210,7 @@ CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribu
     sequence text, generator text, timeout text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-    SELECT set_config('lock_timeout', timeout, true);
+    SELECT set_config('lock_timeout', left(timeout, 32), true);
     SELECT snowflake_ids_internal.attach_here(relation_name::regclass, attribute::text, kind, tag, sequence, generator)
 $$;
 
@@ -218,7 +218,7 @@ CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribu
     reached jsonb, timeout text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
-    SELECT set_config('lock_timeout', timeout, true);
+    SELECT set_config('lock_timeout', left(timeout, 32), true);
     SELECT snowflake_ids_internal.detach_on_node(relation_name::regclass, attribute::text, kind, sequence_name,
         (reached ->> snowflake_ids_internal.node_group()::text)::bigint)
 $$;

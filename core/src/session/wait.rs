@@ -1,4 +1,4 @@
-//! A call that may wait for ids. [`Drift`](crate::generator::drift::Drift) decides how long.
+//! A call that may wait for ids. [`Drift`] decides how long.
 
 use super::buffered::take;
 use super::error::SessionError;

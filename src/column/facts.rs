@@ -1,6 +1,7 @@
 //! Reads facts of columns and sequences from the catalogs: each fact once, for all columns of a schema. The facts travel as
 //! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
 
+use crate::pg::guc;
 use crate::pg::report::{report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
@@ -520,5 +521,5 @@ pub fn rows<T: DeserializeOwned>(
     statement: &Statement,
     arguments: &[DatumWithOid<'_>],
 ) -> Result<Vec<T>, ErrorReport> {
-    statement.json(arguments)
+    guc::with_generic_plans(|| statement.json(arguments))
 }

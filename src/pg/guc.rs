@@ -107,10 +107,19 @@ pub fn set_for_now(name: &CStr, value: &CStr) {
 
 /// Runs `work`, whose statements get no query id. So `pg_stat_statements` does not list them as statements of the user.
 pub fn without_query_ids<T>(work: impl FnOnce() -> T) -> T {
-    let save = pg_sys::GucAction::GUC_ACTION_SAVE;
+    during(c"compute_query_id", c"off", pg_sys::GucContext::PGC_SUSET, work)
+}
+
+/// Runs `work`, whose kept statements are planned once. For an array as a parameter the server would plan them at each run,
+/// because it cannot estimate the array's length.
+pub fn with_generic_plans<T>(work: impl FnOnce() -> T) -> T {
+    during(c"plan_cache_mode", c"force_generic_plan", pg_sys::GucContext::PGC_USERSET, work)
+}
+
+fn during<T>(name: &CStr, value: &CStr, context: pg_sys::GucContext::Type, work: impl FnOnce() -> T) -> T {
     // SAFETY: the caller is within a transaction. Its end also resets the settings of all nest levels.
     let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-    set_as(c"compute_query_id", c"off", pg_sys::GucContext::PGC_SUSET, save);
+    set_as(name, value, context, pg_sys::GucAction::GUC_ACTION_SAVE);
     let done = work();
     // SAFETY: ends the nest level that was begun above.
     unsafe { pg_sys::AtEOXact_GUC(false, nest_level) };

@@ -1,5 +1,6 @@
-//! ALTER TABLE on columns that take ids: the limit of a tag follows the column's type, and a type that cannot hold the ids is
-//! refused. ALTER SEQUENCE on their sequences: what a bound sequence cannot be is refused.
+//! Statements that meet columns that take ids. ALTER TABLE: the limit of a tag follows the column's type, and a type that cannot
+//! hold the ids is refused. ALTER SEQUENCE: what a bound sequence cannot be is refused. COPY: a bound column must be listed.
+//! CREATE TABLE ... LIKE INCLUDING IDENTITY: the copy takes ids. The hooks of `src/pg` call these functions.
 
 use super::facts;
 use crate::bound::cache;

@@ -1,7 +1,7 @@
 //! Privileges on a single tag, as in GRANT ... ON SEQUENCE.
 //!
-//! A tag without any grant or revoke is open to all roles that may call the functions. The first grant or revoke
-//! restricts the tag. From then on, a role has the privileges that are granted to the role itself, to roles of which it
+//! A tag without any grant or revoke is open to all roles that may call the functions. The first grant, or a
+//! revoke from PUBLIC, restricts the tag. From then on, a role has the privileges that are granted to the role itself, to roles of which it
 //! is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};

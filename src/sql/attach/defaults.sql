@@ -27,10 +27,11 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the columns whose defaults call a function for ids of tags. Finds the defaults by their dependency on the functions,
--- because pg_depend has an index for this search.
+-- because pg_depend has an index for this search. PL/pgSQL keeps the plan.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tags() RETURNS TABLE (relation regclass, attribute name, written text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.adrelid::regclass, a.attname, pg_get_expr(d.adbin, 0)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT d.adrelid::regclass, a.attname, pg_get_expr(d.adbin, 0)
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
     JOIN pg_class c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
@@ -40,7 +41,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         -- Printing a default fails if another session meanwhile drops an object that the default names.
         AND NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
             AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-    ORDER BY d.adrelid, d.adnum
+    ORDER BY d.adrelid, d.adnum;
+END
 $$;
 
 -- Returns the columns whose defaults use a tag, even if the tag does not exist.

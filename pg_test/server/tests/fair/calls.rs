@@ -125,6 +125,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.base_type(oid)", Reads("20")),
     ("snowflake_ids_internal.change_all(boolean,regnamespace,text)", MANAGES),
     ("snowflake_ids_internal.check_manages_tags(text)", MANAGES),
+    ("snowflake_ids_internal.citus_unite(text)", CITUS),
     (
         "snowflake_ids_internal.generator_check(text,text,integer,integer,text,integer)",
         Reads("g, '41/5/5/12', null, null, null, null"),

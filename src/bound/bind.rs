@@ -79,7 +79,7 @@ pub fn record(
     with_table(of, || {
         FORGET_DROPPED.run(&[])?;
         let most = settings::max_bound_sequences();
-        let others = COUNT.first(&[of.into(), most.into()], |row| row.get::<i64>(1))?.flatten();
+        let others = COUNT.value::<i64>(&[of.into(), most.into()])?;
         if others.is_some_and(|others| others >= most) {
             return Err(SequenceError::TooMany(most));
         }

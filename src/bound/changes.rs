@@ -264,7 +264,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
 
 /// Restarts the tag of a bound sequence above an id, unless others take ids of the tag, too.
 fn restart(of: Oid, tag: &TagText, highest: i64) -> Result<(), SpiError> {
-    let users = USERS.first(&[of.into(), (*tag).into()], |row| row.get::<TextOut>(1))?.flatten();
+    let users = USERS.value::<TextOut>(&[of.into(), (*tag).into()])?;
     if let Some(users) = users {
         serde_json::from_str::<Notice>(&users.to_utf8_lossy()).into_iter().for_each(tell);
         return Ok(());

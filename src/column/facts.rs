@@ -404,7 +404,7 @@ pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport
 
 /// Returns the number of tags.
 pub fn count_tags() -> Result<i64, ErrorReport> {
-    Ok(COUNT_TAGS.first(&[], |row| row.get::<i64>(1)).map_err(spi)?.flatten().unwrap_or_default())
+    Ok(COUNT_TAGS.value::<i64>(&[]).map_err(spi)?.unwrap_or_default())
 }
 
 /// Reads the facts of a column whose table and tables below are locked.

@@ -1,11 +1,10 @@
 //! Sequences and identities of a column whose table and tables below are locked. Statements run as the owners of tables and
 //! sequences; a comment names the exception.
 
-use super::facts;
-use super::tags;
+use super::{facts, tags};
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
-use crate::pg::statement::{self, Statement};
+use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
 use crate::progress;
 use pgrx::datum::DatumWithOid;
@@ -15,7 +14,6 @@ use snowflake_ids_core::column::bound::resumed;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, IdentityKind};
 use snowflake_ids_core::column::notice::Notice;
-use std::ffi::CString;
 
 macro_rules! internal {
     ($call:literal) => {
@@ -26,9 +24,9 @@ pub(super) use internal;
 
 static DROP_IDENTITY: Statement =
     internal!("as_owner($1, format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', $1::regclass, $2))");
-static CREATE: Statement = internal!("create_sequence($1, $2, $3, concat_ws(' ', $4, $5))");
-static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
-static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
+pub(super) static CREATE: Statement = internal!("create_sequence($1, $2, $3, concat_ws(' ', $4, $5))");
+pub(super) static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
+pub(super) static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
 static KEPT: Statement = internal!("kept_sequence($1, $2, $3)");
 static MOVE: Statement =
     internal!("sequence_move($1, ($2::json ->> 'last_value')::bigint, ($2::json ->> 'is_called')::boolean)");
@@ -93,7 +91,7 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
     let (members, mut stored) = (facts.members(column), None);
     for (done, member) in (0..).zip(&members) {
         progress::set_tables(done, members.len().try_into().unwrap_or(u64::MAX));
-        stored = stored.max(STORED.first(&place(member), |row| row.get::<i64>(1)).map_err(spi)?.flatten());
+        stored = stored.max(STORED.value::<i64>(&place(member)).map_err(spi)?);
     }
     let owned = members.iter().flat_map(|member| &member.owned).filter(|_| resumes);
     for sequence in owned.filter_map(|oid| facts.sequence(*oid)) {
@@ -109,7 +107,7 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
     let tables = facts::oids(members.iter().map(|member| member.table.oid));
     let named = members.iter().flat_map(|member| member.owned.iter().chain(&member.sequence));
     let sequences = facts::oids(named.copied());
-    let issued = ISSUED.first(&[tables, name, sequences], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
+    let issued = ISSUED.value::<i64>(&[tables, name, sequences]).map_err(spi)?;
     Ok(stored.max(issued).unwrap_or_default().max(0))
 }
 
@@ -124,7 +122,7 @@ pub fn drop_identities(members: &[&Column], keeps: bool) -> Result<(), ErrorRepo
         if keeps {
             // With its type, because a sequence that ends at its type's maximum is widened when it is bound.
             let arguments = [relation, attribute, name.into(), of_type.into(), options.into()];
-            pass_on(former, CREATE.first(&arguments, |row| row.get::<Oid>(1)).map_err(spi)?.flatten())?;
+            pass_on(former, CREATE.value::<Oid>(&arguments).map_err(spi)?)?;
         }
     }
     Ok(())
@@ -145,7 +143,7 @@ fn pass_on(former: Option<TextOut>, to: Option<Oid>) -> Result<(), ErrorReport> 
 /// Returns the sequence that a column owns, as wide as its numbers above an id need it.
 pub fn kept_sequence(column: &Column, highest: i64) -> Result<Option<Oid>, ErrorReport> {
     let [relation, attribute] = place(column);
-    Ok(KEPT.first(&[relation, attribute, highest.into()], |row| row.get::<Oid>(1)).map_err(spi)?.flatten())
+    KEPT.value::<Oid>(&[relation, attribute, highest.into()]).map_err(spi)
 }
 
 /// Restores an identity. Its sequence gets the name and the options of the kept one, or without one, `options`.
@@ -169,16 +167,10 @@ pub fn restore_identity(
         }
     }
     let [relation, attribute] = place(column);
-    let sql =
-        ADD_IDENTITY.first(&[relation, attribute, kind.into(), options.into()], |row| row.get::<TextOut>(1));
-    let sql = sql.map_err(spi)?.flatten().map(|sql| CString::new(sql.as_bytes()).unwrap_or_default());
     // The caller's rights are used, because the owner may lack the right to create a sequence in the schema. No row is read.
-    statement::number(&sql.unwrap_or_default()).map_err(spi)?;
+    ADD_IDENTITY.execute(&[relation, attribute, kind.into(), options.into()]).map_err(spi)?;
     let table = Oid::from(column.table.oid);
-    let made = IDENTITY
-        .first(&[table.into(), column.number.into()], |row| row.get::<Oid>(1))
-        .map_err(spi)?
-        .flatten();
+    let made = IDENTITY.value::<Oid>(&[table.into(), column.number.into()]).map_err(spi)?;
     if made.is_none() {
         return Err(report(ColumnError::OtherSequence));
     } else if kept.is_some() {

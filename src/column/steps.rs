@@ -9,7 +9,7 @@
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
 use super::facts::{self, with_column};
-use super::owned::{self, internal};
+use super::owned::{self, ADVANCE, CREATE, DROP_SEQUENCES, internal};
 use super::tags::{self, Place};
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
@@ -46,10 +46,7 @@ static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
 static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
 static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
-static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
-static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
 static DISCARD: Statement = Statement::new("SELECT snowflake_ids.segment_discard($1)");
-static CREATE: Statement = internal!("create_sequence($1, $2, $3, $4)::oid");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 
 /// The tag that is named after a relation, the relation's name, and whether the tag exists and the relation's owner may not move it.
@@ -509,7 +506,7 @@ impl Target {
             );
         }
         if kept.is_none() {
-            kept = self.first(&CREATE, [name.clone().into(), options.into()])?;
+            kept = self.first(&CREATE, [name.clone().into(), options.into(), None::<String>.into()])?;
         }
         let Some(kept) = kept else { return Ok(()) };
         // For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.

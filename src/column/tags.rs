@@ -222,7 +222,7 @@ pub fn written(
     generator: Option<&TextOut>,
 ) -> Result<TextOut, ErrorReport> {
     let arguments = [kind.name().into(), tag.cloned().into(), generator.cloned().into()];
-    let written = WRITTEN.first(&arguments, |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
+    let written = WRITTEN.value::<TextOut>(&arguments).map_err(spi)?;
     Ok(written.unwrap_or_else(|| TextOut::of_bytes(b"")))
 }
 

@@ -40,7 +40,7 @@ static HAS_WORKERS: Statement = Statement::new(
 /// Returns whether workers of a Citus cluster take ids from this database's tags.
 pub fn has_workers() -> Result<bool, SpiError> {
     let has_nodes = catalog::has_system_table(c"pg_dist_node");
-    Ok(has_nodes && HAS_WORKERS.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
+    Ok(has_nodes && HAS_WORKERS.value::<bool>(&[])?.unwrap_or(false))
 }
 
 /// The nodes that can issue ids, without standbys. Columns that some versions lack are read through JSON.
@@ -124,7 +124,7 @@ pub static SEE_TIMELINE: Statement = Statement::new(
 /// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
 /// coordinator serves the same ids.
 pub fn is_worker() -> Result<bool, SpiError> {
-    Ok(is_there() && IS_WORKER.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
+    Ok(is_there() && IS_WORKER.value::<bool>(&[])?.unwrap_or(false))
 }
 
 /// Returns whether this database has the extension Citus. Reads the catalog cache only. Call only within a transaction.
@@ -168,5 +168,5 @@ fn utf8(bytes: Option<Vec<u8>>) -> String {
 
 /// Returns the text that a statement gives.
 pub fn text(statement: &Statement) -> Result<Option<TextOut>, ErrorReport> {
-    Ok(statement.first(&[], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten())
+    statement.value::<TextOut>(&[]).map_err(spi)
 }

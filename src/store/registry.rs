@@ -152,7 +152,7 @@ static TAG_OF_DEFAULT: Statement = Statement::new(
 
 /// Returns the tag that a column default names. The tag may belong to this database, or may have been received.
 pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> {
-    Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
+    TAG_OF_DEFAULT.value::<TagText>(&[expression.into()])
 }
 
 /// Returns whether this database gets its ids from registries on other servers.

@@ -118,7 +118,7 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiErr
 
 /// Returns the generation of a tag; None if the tag does not exist.
 pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
-    Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
+    TAG_GENERATION.value::<i64>(&[TagText(*tag).into()])
 }
 
 /// Finds a column whose default creates ids of this tag, in a table that has rows. Returns the names of the table and the

@@ -148,7 +148,7 @@ impl WorkerIdRows for Rows {
             but[0].into(),
             but[1].into(),
         ];
-        let count = CACHE.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default();
+        let count = CACHE.value::<i64>(&arguments)?.unwrap_or_default();
         Ok(count.cast_unsigned())
     }
 

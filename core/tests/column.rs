@@ -299,8 +299,8 @@ fn new_columns_take_ids_that_fit_them() {
     let down = Sequence { increment: -1, ..sequence() };
     let fit = Sequence { base: Base::Integer, cycles: true, persistence: 'u', ..sequence() };
     for (ids, base, sequence, fate) in [
-        (NewIds::Snowflake, Base::Bigint, &down, Fate::Attached),
-        (NewIds::Segment, Base::Smallint, &down, Fate::Attached),
+        (NewIds::Snowflake, Base::Bigint, &down, Fate::Attached(IdKind::Snowflake)),
+        (NewIds::Segment, Base::Smallint, &down, Fate::Attached(IdKind::Segment)),
         (NewIds::Bound, Base::Bigint, &fit, Fate::Bound),
     ] {
         assert_eq!(column(base).fate(ids, sequence), fate);

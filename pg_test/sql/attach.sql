@@ -175,6 +175,7 @@ SAVEPOINT granted;
 SELECT snowflake_ids.attach('invoices', 'id', sequence => 'drop');
 ROLLBACK TO granted;
 CREATE TEMP TABLE own (id bigint);
+INSERT INTO own VALUES (1);
 ALTER TABLE own ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 SAVEPOINT hidden;
 SELECT snowflake_ids.attach('own', 'id', sequence => 'drop');
@@ -322,6 +323,7 @@ DROP TABLE filled; DROP FUNCTION fill;
 CREATE FUNCTION inner_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1';
 CREATE FUNCTION outer_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1; END';
 CREATE TABLE indexed (id bigserial PRIMARY KEY, note bigint);
+INSERT INTO indexed DEFAULT VALUES;
 CREATE INDEX indexed_by_it ON indexed (outer_one(1));
 -- Since Postgres 17 it would not be found when the index is made either.
 CREATE OR REPLACE FUNCTION outer_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN inner_one($1); END';

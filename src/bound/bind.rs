@@ -9,7 +9,7 @@ use crate::pg::sequence;
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
-use crate::pg::{server, transaction};
+use crate::pg::{guc, server, transaction};
 use crate::settings;
 use crate::shared::generator::SHARED;
 use crate::store::bound::Bound;
@@ -26,7 +26,28 @@ static FORGET_DROPPED: Statement = Statement::new(
          SELECT g.sequence FROM snowflake_ids.sequence_binding AS g WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_sequence AS s
              WHERE s.seqrelid OPERATOR(pg_catalog.=) g.sequence) FOR UPDATE SKIP LOCKED)) RETURNING b.tag",
 );
-static LEFT: Statement = Statement::new("SELECT l.tag FROM snowflake_ids_internal.tags_left($1) AS l (tag)");
+
+/// What the core needs to know about tags of dropped sequences, as JSON. A default that names other objects, too, may name any tag:
+/// another session may drop these objects meanwhile, so that the default cannot be printed.
+static LEFT: Statement = Statement::new(
+    "WITH calls AS MATERIALIZED (
+        SELECT d.classid, d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_proc'::regclass
+            AND d.refobjid IN (SELECT to_regprocedure(f) FROM unnest(ARRAY['segment_nextval(text)', 'segment_id(text)', 'segment_nextval_text(text)']) AS f)
+     ), written AS MATERIALIZED (
+        SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = c.classid AND d.objid = c.objid
+                AND d.refclassid NOT IN ('pg_type'::regclass, 'pg_proc'::regclass) AND d.refobjid <> f.adrelid)
+            THEN pg_get_expr(f.adbin, 0) END AS expression
+        FROM calls AS c JOIN pg_attrdef AS f ON c.classid = 'pg_attrdef'::regclass AND f.oid = c.objid
+            JOIN pg_class AS t ON t.oid = f.adrelid AND NOT pg_is_other_temp_schema(t.relnamespace)
+        UNION ALL SELECT pg_get_expr(t.typdefaultbin, 0) FROM calls AS c JOIN pg_type AS t ON c.classid = 'pg_type'::regclass AND t.oid = c.objid
+     )
+     SELECT json_build_object('tag', s.tag, 'is_made', s.is_made,
+        'is_restricted', EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = s.tag),
+        'is_used', EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = s.tag) OR EXISTS (SELECT FROM written AS w
+            WHERE w.expression IS NULL OR strpos(w.expression, snowflake_ids_internal.call_with('', s.tag) COLLATE \"C\") > 0),
+        'is_elsewhere', snowflake_ids_internal.has_workers() OR EXISTS (SELECT FROM snowflake_ids.registry_server))::text
+     FROM snowflake_ids.segment AS s WHERE s.tag COLLATE \"C\" = ANY ($1)",
+);
 static DROP_TAG: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
 static COUNT: Statement = Statement::new(
     "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
@@ -154,8 +175,8 @@ pub fn drop_left(tags: Vec<TextOut>) -> bool {
         if tags.is_empty() {
             return Ok(());
         }
-        let left = LEFT.all(&[tags.into()], |row| row.get::<TextOut>(1))?;
-        for tag in left.into_iter().flatten() {
+        let read = || LEFT.all(&[tags.into()], |row| row.get::<TextOut>(1));
+        for tag in guc::with_generic_plans(|| guc::with_printed_forms(read))?.into_iter().flatten() {
             let read: Result<LeftTag, _> = serde_json::from_str(&tag.to_utf8_lossy());
             if let Some(tag) = read.ok().filter(LeftTag::goes).and_then(|left| TextOut::of(left.tag)) {
                 DROP_TAG.run(&[tag.into()])?;

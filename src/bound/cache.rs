@@ -371,7 +371,13 @@ fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
 
 impl CachedSequences {
     fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
-        let targets = if any == AnyBound::None { None } else { store::targets(of_column, identities) };
+        let known =
+            CACHE.borrow().as_ref().filter(|known| known.table == table).and_then(|known| known.targets);
+        let targets = if any == AnyBound::None {
+            None
+        } else {
+            known.filter(Targets::exist).or_else(|| store::targets(of_column, identities))
+        };
         // Without the functions to redirect to, the server's own functions run, and fail at the end of the sequence.
         let any = if targets.is_none() { AnyBound::None } else { any };
         let (sequences, columns, identities) = Default::default();

@@ -1,7 +1,7 @@
 //! Sequences and identities of a column whose table and tables below are locked. Statements run as the owners of tables and
 //! sequences; a comment names the exception.
 
-use super::{facts, tags};
+use super::tags;
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
 use crate::pg::statement::Statement;
@@ -11,9 +11,11 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::bound::resumed;
+use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, IdentityKind};
 use snowflake_ids_core::column::notice::Notice;
+use std::collections::BTreeSet;
 
 macro_rules! internal {
     ($call:literal) => {
@@ -32,14 +34,10 @@ static MOVE: Statement =
     internal!("sequence_move($1, ($2::json ->> 'last_value')::bigint, ($2::json ->> 'is_called')::boolean)");
 static STORED: Statement = internal!("stored_id($1, $2)");
 
-/// The highest number that sequences gave, or tags of members' defaults. Any role may name a tag in a default. The position of
+/// The highest number that a tag gave, if a table's owner may take its ids. Any role may name a tag in a default. The position of
 /// another role's tag must not be revealed.
 static ISSUED: Statement = Statement::new(
-    "SELECT greatest((SELECT max(snowflake_ids_internal.highest_number(s)) FROM (SELECT DISTINCT unnest($3)) AS n (s)),
-        (SELECT max(snowflake_ids_internal.highest_of_tag(t.tag)) FROM (
-                SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(c.oid, $2))
-                FROM pg_class AS c WHERE c.oid = ANY ($1)) AS t (owner, tag)
-            WHERE t.tag IS NOT NULL AND snowflake_ids_internal.may_take_ids(t.owner, t.tag)))",
+    "SELECT snowflake_ids_internal.highest_of_tag($2) WHERE snowflake_ids_internal.may_take_ids($1, $2)",
 );
 
 static ADD_IDENTITY: Statement = Statement::new(
@@ -80,7 +78,8 @@ static SET_RIGHTS: Statement = Statement::new(
         ORDER BY 1 OFFSET 0) AS c (place, change)",
 );
 
-fn place<'a>(column: &Column) -> [DatumWithOid<'a>; 2] {
+/// Returns a column's table and its name, as the arguments of statements.
+pub(super) fn place<'a>(column: &Column) -> [DatumWithOid<'a>; 2] {
     let relation = Oid::from(column.table.oid);
     [relation.into(), relation::column_name(relation, column.number).into()]
 }
@@ -91,7 +90,9 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
     let (members, mut stored) = (facts.members(column), None);
     for (done, member) in (0..).zip(&members) {
         progress::set_tables(done, members.len().try_into().unwrap_or(u64::MAX));
-        stored = stored.max(STORED.value::<i64>(&place(member)).map_err(spi)?);
+        if !relation::has_no_page(member.table.oid.into()) {
+            stored = stored.max(STORED.value::<i64>(&place(member)).map_err(spi)?);
+        }
     }
     let owned = members.iter().flat_map(|member| &member.owned).filter(|_| resumes);
     for sequence in owned.filter_map(|oid| facts.sequence(*oid)) {
@@ -103,12 +104,33 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
             tags::put(sequence.oid.into(), number, is_called)?;
         }
     }
-    let [_, name] = place(column);
-    let tables = facts::oids(members.iter().map(|member| member.table.oid));
     let named = members.iter().flat_map(|member| member.owned.iter().chain(&member.sequence));
-    let sequences = facts::oids(named.copied());
-    let issued = ISSUED.value::<i64>(&[tables, name, sequences]).map_err(spi)?;
-    Ok(stored.max(issued).unwrap_or_default().max(0))
+    let issued =
+        named.copied().collect::<BTreeSet<_>>().into_iter().map(|of| tags::highest_number(of.into()));
+    let mut highest = stored.unwrap_or_default().max(0);
+    for issued in issued.chain([highest_of_tags(&members)]) {
+        highest = highest.max(issued?);
+    }
+    Ok(highest)
+}
+
+/// Returns the highest number that the tags of columns' defaults gave.
+fn highest_of_tags(members: &[&Column]) -> Result<i64, ErrorReport> {
+    let of_default = |member: &&Column| {
+        let (_, written) = member.own().filter(|(kind, _)| *kind == IdKind::Segment)?;
+        Some((
+            Relation::find(member.table.oid.into())?.owner().to_u32(),
+            TextOut::of(written)?.as_bytes().to_vec(),
+        ))
+    };
+    let mut highest = 0;
+    for (owner, written) in members.iter().filter_map(of_default).collect::<BTreeSet<_>>() {
+        if let Some(tag) = tags::tag_of_default(written)? {
+            let issued = ISSUED.value::<i64>(&[Oid::from(owner).into(), tag.into()]).map_err(spi)?;
+            highest = highest.max(issued.unwrap_or_default());
+        }
+    }
+    Ok(highest)
 }
 
 /// Drops identities, and with them their sequences. With `keeps`, creates sequences with the same names and options again.

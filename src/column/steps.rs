@@ -9,10 +9,10 @@
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
 use super::facts::{self, with_column};
-use super::owned::{self, ADVANCE, CREATE, DROP_SEQUENCES, internal};
+use super::owned::{self, ADVANCE, DROP_SEQUENCES, internal};
 use super::tags::{self, Place};
 use crate::pg::clock::SystemClock;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
@@ -20,7 +20,6 @@ use crate::pg::text::TextOut;
 use crate::pg::{guc, sequence, transaction};
 use crate::progress;
 use crate::shared::generator::SHARED;
-use crate::store::registry;
 use crate::store::tables::SEGMENT;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
@@ -30,7 +29,7 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Base, Column, Facts, IdentityKind, Sequence};
+use snowflake_ids_core::column::facts::{Base, Column, Facts, Sequence};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::steps::{self, Step, ValueSource};
@@ -44,32 +43,20 @@ static CHECK_NODES: Statement = internal!(
 static CHECK_WORKERS: Statement = internal!("check_workers($1, $2, $3, $4, $5, $6, $7)");
 static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
-static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
-static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
+static CHANGE_DEFAULT: Statement =
+    internal!("as_owner($1, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', $1::regclass, $2, $3))");
 static DISCARD: Statement = Statement::new("SELECT snowflake_ids.segment_discard($1)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 
-/// The tag that is named after a relation, the relation's name, and whether the tag exists and the relation's owner may not move it.
-static UNNAMED_TAG: Statement = Statement::new(
-    "SELECT t.tag, c.oid::regclass::text, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = t.tag COLLATE \"C\"
-         AND NOT snowflake_ids_internal.may_move_tag(c.relowner, t.tag))
-     FROM pg_class AS c, snowflake_ids_internal.default_tag(c.oid) AS t (tag) WHERE c.oid = $1",
+/// A relation's name, and whether a tag exists that the relation's owner may not move.
+static DENIED_TAG: Statement = Statement::new(
+    "SELECT c.oid::regclass::text, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = $2 COLLATE \"C\"
+         AND NOT snowflake_ids_internal.may_move_tag(c.relowner, $2))
+     FROM pg_class AS c WHERE c.oid = $1",
 );
 
 static VOID_RECEIVED: Statement =
     Statement::new("UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = $1 COLLATE \"C\"");
-
-/// Makes a sequence of this name belong to a column. On a worker, it may exist without belonging to the column.
-static OWN: Statement = Statement::new(
-    "SELECT c.oid, snowflake_ids_internal.as_owner(c.oid, format('ALTER SEQUENCE %s OWNED BY %s.%I', $3,
-         snowflake_ids_internal.qualified_name($1), $2)) FROM pg_class AS c WHERE c.oid = to_regclass($3) AND c.relkind = 'S'",
-);
-
-/// The highest number that the sequences of a column gave.
-static GIVEN: Statement = Statement::new(
-    "SELECT max(coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence)))
-     FROM snowflake_ids_internal.sequences_of($1, $2) AS s LEFT JOIN snowflake_ids.sequence_binding AS b ON b.sequence = s.sequence",
-);
 
 /// The tag of the parent, if the parent was attached first, and one sequence served both tables. Both defaults may name another
 /// role's tag, so the table's owner needs the right to move the tag.
@@ -109,46 +96,46 @@ pub struct Target {
     pub generator: Option<TextOut>,
 }
 
-/// Keeps the generator that a call names. A default that gives no ids would make each insert fail.
-pub fn check_source(generator: Option<&TextOut>) -> Result<(), ErrorReport> {
+/// Keeps the generator that a call of `function` names. A default that gives no ids would make each insert fail.
+pub fn check_source(function: &'static str, generator: Option<&TextOut>) -> Result<(), ErrorReport> {
     if let Some(generator) = generator {
         KEEP_GENERATOR.run(&[generator.clone().into()]).map_err(spi)?;
     }
-    SHARED.ready("snowflake_ids.attach").map(drop)
+    SHARED.ready(function).map(drop)
 }
 
 /// Locks a table and the tables below in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgraded a weaker
 /// lock would deadlock. Until the commit, no session can insert rows, create a view on a table, change a table's owner, or add
 /// a child table.
 pub fn lock(relation: Oid) -> Result<(), ErrorReport> {
+    // The transaction that creates a table locks it so, and each table that it puts below.
+    if sequence::is_new(relation) {
+        return Ok(());
+    }
     let mut locked = Vec::new();
     // Repeats until all tables below are locked. Everything may have changed during the wait for a lock.
-    loop {
+    while locked.is_empty() || relation::has_more_below(relation, &locked) {
         let tables = facts::of_tables(relation)?;
         if tables.is_empty() {
             return Err(report(ColumnError::NoRelation(relation.to_u32())));
         }
         verdict::check_tables(tables.iter()).map_err(report)?;
         // A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
-        if !transaction::sees_new_commits() && !sequence::is_new(relation) {
+        if !transaction::sees_new_commits() {
             let level = guc::shown(c"transaction_isolation").unwrap_or_default();
             return Err(report(ColumnError::Isolation(level)));
         }
-        let open: Vec<_> =
-            tables.iter().map(|table| table.oid).filter(|table| !locked.contains(table)).collect();
-        if open.is_empty() {
-            return Ok(());
+        for table in tables
+            .iter()
+            .map(|table| Oid::from(table.oid))
+            .filter(|table| !locked.contains(table))
+            .collect::<Vec<_>>()
+        {
+            Relation::find(table).inspect(Relation::lock);
+            locked.push(table);
         }
-        open.iter().filter_map(|table| Relation::find((*table).into())).for_each(|table| table.lock());
-        locked.extend(open);
     }
-}
-
-/// Returns the tag that a default names; None if the tag does not exist. Compares the default with the one that attach writes
-/// for this tag, so the user's text is never executed. The caller needs no right on the tag.
-pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorReport> {
-    let Some(source) = SEGMENT.find() else { return Ok(None) };
-    source.as_owner(|| registry::tag_of_default(expression)).map_err(spi)
+    Ok(())
 }
 
 /// Takes an id by a default of this extension, and fails unless the id is above `highest`.
@@ -160,10 +147,11 @@ pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<()
 
 /// Returns the tag that is named after a table or a sequence; None if there is no such relation. Checks the right to the tag.
 pub fn unnamed_tag(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
-    let found = UNNAMED_TAG.first(&[of.into()], |row| {
-        Ok((row.get::<TextOut>(1)?, row.get::<TextOut>(2)?, row.get::<bool>(3)? == Some(true)))
+    let Some(tag) = tags::named_after(of) else { return Ok(None) };
+    let found = DENIED_TAG.first(&[of.into(), tag.clone().into()], |row| {
+        Ok((row.get::<TextOut>(1)?, row.get::<bool>(2)? == Some(true)))
     });
-    let Some((Some(tag), Some(relation), is_denied)) = found.map_err(spi)? else { return Ok(None) };
+    let Some((Some(relation), is_denied)) = found.map_err(spi)? else { return Ok(None) };
     let name = tag.to_utf8_lossy();
     verdict::check_unnamed_tag(&relation.to_utf8_lossy(), Some(&name), is_denied).map_err(report)?;
     Ok(Some(tag))
@@ -211,28 +199,19 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<ValueSource>) -> 
     })
 }
 
-/// Detaches a column on a worker. `name` is the name of a new sequence, and `highest` the highest id in the node's range.
-pub fn detach_on_node(
-    relation: Oid,
-    attribute: TextOut,
-    source: ValueSource,
-    name: &TextOut,
-    highest: Option<i64>,
-) -> Result<(), ErrorReport> {
-    lock(relation)?;
-    with_column(relation, &attribute.clone(), |facts, column| {
-        verdict::check(&facts.members(column), column, IdKind::Segment).map_err(report)?;
-        let wish = Wish::of(IdKind::Segment);
-        let target = Target { relation, attribute, wish, tag: None, generator: None };
-        let numbers = Numbers::of_group(column.table.node_group);
-        let above = numbers.above(column.base, highest, target.first(&GIVEN, [])?);
-        // An identity exists if an earlier call detached this worker, but then failed on the coordinator.
-        let dropped = Step::DropIdentities { keeps_sequences: true };
-        for step in [Step::UnbindOnNode(above), dropped, Step::DropDefault] {
-            target.carry_out(step, (facts, column), relation)?;
-        }
-        target.restore_on_node(column, &numbers, (source, name), above)
-    })
+/// Changes the default of a column, in the tables below, too. A row that is inserted directly into a partition gets the
+/// partition's default.
+pub(super) fn change_default(members: &[&Column], change: &[u8]) -> Result<(), ErrorReport> {
+    for member in members {
+        let [relation, attribute] = owned::place(member);
+        let change = TextOut::of_bytes(change).into();
+        CHANGE_DEFAULT.run(&[relation, attribute, change]).map_err(spi)?;
+    }
+    Ok(())
+}
+
+pub(super) fn set_default(written: &[u8]) -> Vec<u8> {
+    [b"SET DEFAULT ", written].concat()
 }
 
 impl Target {
@@ -296,13 +275,13 @@ impl Target {
             self.name_tag(self.relation, Some(column))?;
         }
         let own = column.own().and_then(|(_, own)| TextOut::of(own)).filter(|_| column.table.is_distributed);
-        let known = own.map(|own| tag_of_default(own.as_bytes().to_vec())).transpose()?.flatten();
+        let known = own.map(|own| tags::tag_of_default(own.as_bytes().to_vec())).transpose()?.flatten();
         let tag = self.tag.as_ref().map(TextOut::to_utf8_lossy);
         steps::check_tag(column, known.map(TagText::to_text).as_deref(), tag.as_deref()).map_err(report)?;
         self.enter(Phase::SearchingHighest);
         let highest = owned::highest(facts, column, true)?;
         self.enter(Phase::ChangingDefaults);
-        let written = self.written()?.to_utf8_lossy();
+        let written = self.written().to_utf8_lossy();
         steps::attach(facts, column, &self.wish, &written, highest).map_err(report)
     }
 
@@ -346,26 +325,32 @@ impl Target {
     }
 
     /// Returns the new default of the column.
-    fn written(&self) -> Result<TextOut, ErrorReport> {
+    fn written(&self) -> TextOut {
         tags::written(self.wish.kind, self.tag.as_ref(), self.generator.as_ref())
     }
 
     /// Carries out a step. `of` is the table or the sequence whose owner gets the right to move a new tag.
-    fn carry_out(&self, step: Step, (facts, column): (&Facts, &Column), of: Oid) -> Result<(), ErrorReport> {
+    pub(super) fn carry_out(
+        &self,
+        step: Step,
+        (facts, column): (&Facts, &Column),
+        of: Oid,
+    ) -> Result<(), ErrorReport> {
         let (kind, tag) = (self.wish.kind, &self.tag);
         let numbers = Numbers::of_group(column.table.node_group);
         match step {
             Step::Tell(notice) => tell(notice),
             Step::TellKept(written) => {
-                let tag = TextOut::of(written).map(|written| tag_of_default(written.as_bytes().to_vec()));
+                let tag =
+                    TextOut::of(written).map(|written| tags::tag_of_default(written.as_bytes().to_vec()));
                 if let Some(tag) = tag.transpose()?.flatten() {
                     tell(Notice::TagKept { tag: tag.to_text() });
                 }
             }
             Step::TellHolders => self.tell_holders(of)?,
-            Step::TakeAbove(highest) => check_next(column, &self.written()?, highest)?,
+            Step::TakeAbove(highest) => check_next(column, &self.written(), highest)?,
             Step::CheckWorkers(highest) => {
-                let (written, generator) = (self.written()?.into(), self.generator.clone().into());
+                let (written, generator) = (self.written().into(), self.generator.clone().into());
                 self.run(
                     &CHECK_WORKERS,
                     [kind.name().into(), generator, highest.into(), written, false.into()],
@@ -394,8 +379,10 @@ impl Target {
             Step::DropIdentities { keeps_sequences } => {
                 owned::drop_identities(&facts.members(column), keeps_sequences)?;
             }
-            Step::SetDefault => self.run(&SET_DEFAULT, [self.written()?.into()])?,
-            Step::DropDefault => self.run(&DROP_DEFAULT, [])?,
+            Step::SetDefault => {
+                change_default(&facts.members(column), &set_default(self.written().as_bytes()))?;
+            }
+            Step::DropDefault => change_default(&facts.members(column), b"DROP DEFAULT")?,
             Step::RaiseTag { highest, most, course } => {
                 self.enter(Phase::RaisingTag);
                 let Some(tag) = tag else { return Ok(()) };
@@ -446,7 +433,9 @@ impl Target {
             let owned = sequence::owned_by(member.table.oid.into()).into_iter();
             for (_, of) in owned.filter(|(number, _)| *number == member.number) {
                 Relation::find(of).inspect(Relation::lock);
-                let sequence = facts::of_sequence(of)?;
+                let is_as_read = |read: &&Sequence| read.bound.is_none() && sequence::is_new(of);
+                let known = facts.sequence(of.to_u32()).filter(is_as_read);
+                let sequence = known.cloned().map_or_else(|| facts::of_sequence(of), Ok)?;
                 if column.table.node_group != 0 {
                     // Citus keeps a worker's narrower sequences at their maximum. They give no numbers, bound or not.
                     let is_fit = verdict::obstacle(&sequence).is_none();
@@ -472,49 +461,6 @@ impl Target {
         if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }
     }
 
-    /// Gives the column a sequence or an identity that counts in the node's own numbers, above the id `above`.
-    fn restore_on_node(
-        &self,
-        column: &Column,
-        numbers: &Numbers,
-        (source, name): (ValueSource, &TextOut),
-        above: Option<i64>,
-    ) -> Result<(), ErrorReport> {
-        if source == ValueSource::None {
-            return Ok(());
-        }
-        let is_wide = column.base == Base::Bigint;
-        let mut kept = owned::kept_sequence(column, i64::MAX)?;
-        if kept.is_none() {
-            kept = self.first(&OWN, [name.clone().into()])?;
-        }
-        // A sequence that had a narrower type would count in another node's range.
-        let is_of_node = |min| (numbers.below..=numbers.last).contains(&min);
-        if is_wide && kept.and_then(sequence::terms).is_some_and(|terms| !is_of_node(terms.min)) {
-            self.run(&DROP_SEQUENCES, [])?;
-            kept = None;
-        }
-        let options = if is_wide { numbers.options() } else { String::new() };
-        if source == ValueSource::Identity {
-            let highest = above.unwrap_or(i64::MIN);
-            return owned::restore_identity(
-                column,
-                IdentityKind::ByDefault,
-                highest,
-                kept,
-                TextOut::of(options),
-            );
-        }
-        if kept.is_none() {
-            kept = self.first(&CREATE, [name.clone().into(), options.into(), None::<String>.into()])?;
-        }
-        let Some(kept) = kept else { return Ok(()) };
-        // For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
-        let function = if is_wide { "nextval" } else { "worker_nextval" };
-        self.run(&SET_DEFAULT, [format!("{function}('{}'::regclass)", kept.to_u32()).into()])?;
-        ADVANCE.run(&[kept.into(), above.into()]).map_err(spi)
-    }
-
     fn tell_holders(&self, sequence: Oid) -> Result<(), ErrorReport> {
         let Some(tag) = &self.tag else { return Ok(()) };
         let holders = HOLDERS.first(&[sequence.into(), tag.clone().into()], |row| row.get::<TextOut>(1));
@@ -531,7 +477,7 @@ impl Target {
         [self.relation.into(), self.attribute.clone().into()].into_iter().chain(rest).collect()
     }
 
-    fn run<const N: usize>(
+    pub(super) fn run<const N: usize>(
         &self,
         statement: &Statement,
         rest: [DatumWithOid<'_>; N],
@@ -539,7 +485,7 @@ impl Target {
         statement.run(&self.arguments(rest)).map_err(spi)
     }
 
-    fn first<T: FromDatum + IntoDatum, const N: usize>(
+    pub(super) fn first<T: FromDatum + IntoDatum, const N: usize>(
         &self,
         statement: &Statement,
         rest: [DatumWithOid<'_>; N],

@@ -3,24 +3,27 @@
 
 use super::facts;
 use crate::bound::bind as binding;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{self, Relation};
 use crate::pg::report::{report, spi, tell};
 use crate::pg::sequence;
 use crate::pg::statement::{self, Statement};
 use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
 use crate::pg::{extension, role};
-use crate::store::citus;
+use crate::store::tables::SEGMENT;
+use crate::store::{citus, registry};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{self, Oid};
 use pgrx::spi::quote_identifier;
 use snowflake_ids_core::bound::Increment;
-use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::default::{self, IdKind};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Base, IdentityKind, Sequence};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::notice::Notice;
-use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
+use snowflake_ids_core::column::tag::{
+    Course, KnownTag, Need, TagStep, named_after as named_after_names, provide,
+};
 use snowflake_ids_core::tag::directory::Tag;
 use std::ffi::CString;
 
@@ -59,7 +62,6 @@ static HIGHEST: Statement = Statement::new(
             AND NOT EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = m.tag) AS is_gone OFFSET 0) AS g
      WHERE s.seqrelid = $1",
 );
-static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default($1, $2, $3)");
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
 );
@@ -179,7 +181,7 @@ pub fn bind(
         raise_known(tag, known.as_ref(), highest.max(0), most, owner, place)?;
     } else {
         binding::check_layout(of, terms.increment, generator.map(TextOut::as_bytes)).map_err(report)?;
-        let written = written(kind, None, generator)?;
+        let written = written(kind, None, generator);
         let next = take(&written)?;
         if next <= highest {
             let (sequence, written) = (name()?, written.to_utf8_lossy());
@@ -216,14 +218,23 @@ pub fn highest_number(of: Oid) -> Result<i64, ErrorReport> {
 }
 
 /// Returns a default of this extension, as Postgres prints it.
-pub fn written(
-    kind: IdKind,
-    tag: Option<&TextOut>,
-    generator: Option<&TextOut>,
-) -> Result<TextOut, ErrorReport> {
-    let arguments = [kind.name().into(), tag.cloned().into(), generator.cloned().into()];
-    let written = WRITTEN.value::<TextOut>(&arguments).map_err(spi)?;
-    Ok(written.unwrap_or_else(|| TextOut::of_bytes(b"")))
+pub fn written(kind: IdKind, tag: Option<&TextOut>, generator: Option<&TextOut>) -> TextOut {
+    let name = if kind == IdKind::Segment { tag } else { generator };
+    TextOut::of_bytes(&default::written(kind, name.map(TextOut::as_bytes)))
+}
+
+/// Returns the tag for a table or a sequence whose user names none; None if there is no such relation.
+pub fn named_after(of: Oid) -> Option<TextOut> {
+    let (schema, name) = relation::schema_and_name(of)?;
+    let tag = named_after_names(schema.to_bytes(), name.to_bytes(), relation::quoted);
+    Some(TextOut::of_bytes(&tag))
+}
+
+/// Returns the tag that a default names; None if the tag does not exist. Compares the default with the one that attach writes
+/// for this tag, so the user's text is never executed. The caller needs no right on the tag.
+pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorReport> {
+    let Some(source) = SEGMENT.find() else { return Ok(None) };
+    source.as_owner(|| registry::tag_of_default(expression)).map_err(spi)
 }
 
 /// Takes an id by a default of this extension.
@@ -260,7 +271,9 @@ pub fn unbind(of: Oid, above: i64) -> Result<bool, ErrorReport> {
 
 /// Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file.
 pub fn put(of: Oid, number: i64, is_called: bool) -> Result<(), ErrorReport> {
-    alter(of, ["RESTART"].into_iter())?;
+    if !sequence::is_of_subtransaction(of) {
+        alter(of, ["RESTART"].into_iter())?;
+    }
     Relation::find(of).inspect(|found| _ = found.as_owner(|| sequence::setval(of, number, is_called)));
     Ok(())
 }

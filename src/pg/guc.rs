@@ -116,6 +116,13 @@ pub fn with_generic_plans<T>(work: impl FnOnce() -> T) -> T {
     during(c"plan_cache_mode", c"force_generic_plan", pg_sys::GucContext::PGC_USERSET, work)
 }
 
+/// Runs `work`, for which the server prints expressions in one form, whatever the session has set.
+pub fn with_printed_forms<T>(work: impl FnOnce() -> T) -> T {
+    let any_role = pg_sys::GucContext::PGC_USERSET;
+    let unquoted = || during(c"quote_all_identifiers", c"off", any_role, work);
+    during(c"standard_conforming_strings", c"on", any_role, unquoted)
+}
+
 fn during<T>(name: &CStr, value: &CStr, context: pg_sys::GucContext::Type, work: impl FnOnce() -> T) -> T {
     // SAFETY: the caller is within a transaction. Its end also resets the settings of all nest levels.
     let nest_level = unsafe { pg_sys::NewGUCNestLevel() };

@@ -57,6 +57,13 @@ pub struct Targets {
 pub type Identities = Rc<[(i16, IdentityKind)]>;
 
 impl Targets {
+    /// Returns whether all of these functions still exist. Call only within a transaction.
+    pub fn exist(&self) -> bool {
+        let exists =
+            |of: &pg_sys::Oid| tuple::cached(pg_sys::SysCacheIdentifier::PROCOID, *of, drop).is_some();
+        self.calls.iter().chain(&self.ids).chain([&self.recorded, &self.support]).all(exists)
+    }
+
     /// Returns whether a function is one of these functions, which are not written in SQL.
     pub fn has(&self, function: pg_sys::Oid) -> bool {
         function == self.support

@@ -195,6 +195,27 @@ pub(super) fn name(relation: pg_sys::Oid) -> Option<CString> {
     }
 }
 
+/// Returns the base type of a domain, and any other type unchanged. Call only within a transaction.
+pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
+    if tuple::cached(pg_sys::SysCacheIdentifier::TYPEOID, of, drop).is_none() {
+        return of;
+    }
+    // SAFETY: the caller is within a transaction; the type exists.
+    unsafe { pg_sys::getBaseType(of) }
+}
+
+/// Returns the type of this name in schema `pg_catalog`. Call only within a transaction.
+pub fn type_in_catalog(name: &CStr) -> Option<pg_sys::Oid> {
+    const OID: pg_sys::AttrNumber = 1;
+    let cache = tuple::cache_id(pg_sys::SysCacheIdentifier::TYPENAMENSP);
+    let schema = pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE);
+    // SAFETY: the caller is within a transaction; the cache's keys are a name and an OID.
+    let found = unsafe {
+        pg_sys::GetSysCacheOid(cache, OID, name.as_ptr().into(), schema.into(), 0.into(), 0.into())
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
+}
+
 /// Returns the name of a column; empty if there is none. Call only within a transaction.
 pub fn column_name(table: pg_sys::Oid, column: i16) -> TextOut {
     // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
@@ -214,6 +235,53 @@ pub fn free_sequence_name(table: pg_sys::Oid, column: &TextOut) -> Option<TextOu
         let free = pg_sys::ChooseRelationName(of.as_ptr(), column.as_ptr(), c"seq".as_ptr(), schema, false);
         let quoted = pg_sys::quote_qualified_identifier(pg_sys::get_namespace_name(schema), free);
         Some(TextOut::of_bytes(CStr::from_ptr(quoted).to_bytes()))
+    }
+}
+
+/// Returns the names of a relation's schema and of the relation; None if there is none. Call only within a transaction.
+pub fn schema_and_name(of: pg_sys::Oid) -> Option<(CString, CString)> {
+    let relation = name(of)?;
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
+    unsafe {
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(of));
+        (!schema.is_null()).then(|| (CStr::from_ptr(schema).to_owned(), relation))
+    }
+}
+
+/// Returns a name as an SQL identifier, quoted if necessary.
+pub fn quoted(name: &[u8]) -> Vec<u8> {
+    let name = CString::new(name).unwrap_or_default();
+    // SAFETY: the result is the name itself, or a copy in the current memory context.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
+}
+
+/// Returns whether a table of Postgres's own storage has no page, so that it has no row. Call only within a transaction that has
+/// locked the table.
+pub fn has_no_page(table: pg_sys::Oid) -> bool {
+    let is_empty = |entry: &pg_sys::RelationData| {
+        // SAFETY: an entry has the row of `pg_class`. C's `char` is signed on some machines only, so the bytes are compared.
+        let class = unsafe { &*entry.rd_rel };
+        let is_table = class.relkind.to_ne_bytes() == [pg_sys::RELKIND_RELATION];
+        let relation = std::ptr::from_ref(entry).cast_mut();
+        // SAFETY: the caller has locked the table, whose files stay.
+        is_table
+            && class.relam == pg_sys::HEAP_TABLE_AM_OID
+            && unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM) }
+                == 0
+    };
+    relcache::with_entry(table, is_empty).unwrap_or(false)
+}
+
+/// Returns whether a table is gone, or a table below it, at any level, is missing in `known`. Call only within a transaction that
+/// has locked the known tables, so that none of them gets another table below it meanwhile.
+pub fn has_more_below(table: pg_sys::Oid, known: &[pg_sys::Oid]) -> bool {
+    if Relation::find(table).is_none() {
+        return true;
+    }
+    // SAFETY: the caller is within a transaction. The function scans a catalog, and returns a list of OIDs.
+    unsafe {
+        let below = pg_sys::find_all_inheritors(table, pg_sys::NoLock.cast_signed(), null_mut());
+        PgList::<c_void>::from_pg(below).iter_oid().any(|oid| !known.contains(&oid))
     }
 }
 

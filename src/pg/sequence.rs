@@ -84,6 +84,14 @@ pub fn is_new(sequence: pg_sys::Oid) -> bool {
     has_id_of_transaction(sequence, |relation| relation.rd_createSubid)
 }
 
+/// Returns whether the present subtransaction has created the sequence. Its rollback then undoes all that happened to the
+/// sequence. Call only within a transaction.
+pub fn is_of_subtransaction(sequence: pg_sys::Oid) -> bool {
+    // SAFETY: the caller is within a transaction.
+    let present = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    relcache::with_entry(sequence, |entry| entry.rd_createSubid) == Some(present)
+}
+
 /// Returns whether the relcache entry of a sequence has a subtransaction id. Needs no lock: a transaction holds an exclusive lock
 /// on what it has created or rewritten, and only that has an id.
 fn has_id_of_transaction(

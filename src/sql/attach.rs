@@ -1,7 +1,7 @@
 //! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files of the folder `attach`. This
 //! file has the parts that need other rights than the caller's, or that work with oids instead of names.
 
-use crate::column::steps;
+use crate::column::tags;
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::report;
 use crate::pg::tag_text::TagText;
@@ -95,7 +95,7 @@ fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
 fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
     /// A limit in bytes, above the length of any default that attach writes.
     const MOST: usize = 1 << 20;
-    steps::tag_of_default(expression.bytes(MOST, "default")?.to_vec())
+    tags::tag_of_default(expression.bytes(MOST, "default")?.to_vec())
 }
 
 extension_sql_file!(

@@ -1,22 +1,20 @@
 //! Attaching, detaching, and verdicts on columns and sequences. Each function reads facts, asks the core, and does or reports
 //! what the core says.
 
-use crate::bound::bind;
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
-use crate::column::{new_columns, schema, tags};
-use crate::pg::relation::{self, Relation};
-use crate::pg::report::{report, spi, tell};
+use crate::column::{bind, new_columns, node, schema, tags};
+use crate::pg::relation;
+use crate::pg::report::{report, spi};
 use crate::pg::text::{Text, TextOut};
-use crate::pg::{role, sequence, transaction};
+use crate::pg::transaction;
 use crate::settings;
-use crate::shared::generator::SHARED;
 use crate::sql::attach::extension_keep;
 use crate::store::citus;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::column::default::{IdKind, own};
+use snowflake_ids_core::column::default::{self, IdKind, own};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
@@ -27,6 +25,9 @@ use std::ffi::CStr;
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
+
+/// The function that an error names.
+const ATTACH: &str = "snowflake_ids.attach";
 
 /// Plans a schema, or all schemas if `schema` is null.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -132,7 +133,7 @@ fn attach_here(
     let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
     let target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator };
     if is_user == Some(true) {
-        steps::check_source(target.generator.as_ref())?;
+        steps::check_source(ATTACH, target.generator.as_ref())?;
         if target.is_distributed()? {
             return Ok(false);
         }
@@ -166,7 +167,7 @@ fn check_kind(
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
     wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?;
-    steps::check_source(generator.as_ref())
+    steps::check_source(ATTACH, generator.as_ref())
 }
 
 /// Fails if the next id of a default of this extension is not above the ids of a column.
@@ -187,6 +188,39 @@ fn check_next(
 fn own_default(written: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
     let written = TextOut::of_bytes(written.bytes(usize::MAX, "default")?).to_utf8_lossy();
     Ok(own(&written).and_then(|(_, written)| TextOut::of(written)))
+}
+
+/// Returns a call of a function with a text, as Postgres prints it with `standard_conforming_strings`.
+#[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
+fn call_with(function: Text<'_>, argument: Text<'_>) -> Result<TextOut, ErrorReport> {
+    let (function, argument) = (text(&function, "function")?, text(&argument, "argument")?);
+    Ok(TextOut::of_bytes(&default::call(function.as_bytes(), argument.as_bytes())))
+}
+
+/// Returns a default in the form that attach writes.
+#[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe)]
+fn id_default(
+    kind: Option<Text<'_>>,
+    tag: Option<Text<'_>>,
+    generator: default!(Option<Text<'_>>, "NULL"),
+) -> Result<Option<TextOut>, ErrorReport> {
+    let Some(kind) = kind else { return Ok(None) };
+    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    Ok(Some(tags::written(kind_of(&kind)?, tag.as_ref(), generator.as_ref())))
+}
+
+/// Returns the tag for a column that is attached without a tag.
+#[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe, strict)]
+fn default_tag(relation: Oid) -> Option<TextOut> {
+    tags::named_after(relation)
+}
+
+/// Returns the base type of a domain, bigint for `snowflake_id`, and any other type unchanged.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'base_type_wrapper';")]
+fn base_type(of: Oid) -> Oid {
+    let base = relation::base_type(of);
+    if relation::type_in_catalog(c"snowflake_id") == Some(base) { pg_sys::INT8OID } else { base }
 }
 
 /// Returns a free name for a sequence of a column, as serial chooses it.
@@ -249,7 +283,7 @@ fn detach_on_node(
         return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
     };
     let source = ValueSource::read(&kind.read("kind")?).map_err(report)?;
-    steps::detach_on_node(relation, name_of(&attribute)?, source, &text(&sequence, "sequence")?, highest)
+    node::detach_on_node(relation, name_of(&attribute)?, source, &text(&sequence, "sequence")?, highest)
 }
 
 /// Locks a table and the tables below against all other sessions.
@@ -287,56 +321,27 @@ fn bind_sequence(
     generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
     begin("bind_sequence")?;
-    SHARED.ready("snowflake_ids.bind_sequence")?;
     let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
-    let (mut tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
     let kind = wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?.kind;
-    steps::check_source(generator.as_ref())?;
-    lock_owned(of)?;
-    let sequence = facts::of_sequence(of)?;
-    let notices = verdict::judge_sequence(&sequence, facts::is_of_distributed(of)?, kind);
-    notices.map_err(report)?.into_iter().for_each(tell);
-    let is_named = tag.is_some();
-    if kind == IdKind::Segment && !is_named {
-        tag = steps::unnamed_tag(of)?;
-    }
-    let most = verdict::most_of_users(&sequence);
-    tags::bind(of, kind, tag.as_ref(), generator.as_ref(), Some(most), is_named)?;
-    bind::keep_bigint(of).map_err(report)
+    bind::bind(of, kind, tag, generator.as_ref())
 }
 
 /// Unbinds a sequence of the caller.
 #[pg_extern(sql = false)]
 fn unbind_sequence(of: Option<Oid>) -> Result<(), ErrorReport> {
     begin("unbind_sequence")?;
-    let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
-    lock_owned(of)?;
-    if tags::unbind(of, 0)? { Ok(()) } else { Err(report(ColumnError::NotBound(facts::name_of(of)?))) }
-}
-
-/// Locks a sequence of the caller. It may have changed during the wait for the lock.
-fn lock_owned(of: Oid) -> Result<(), ErrorReport> {
-    check_owned(of)?;
-    Relation::find(of).inspect(Relation::lock);
-    check_owned(of)
-}
-
-/// Fails if a relation is no sequence, or not the caller's.
-fn check_owned(of: Oid) -> Result<(), ErrorReport> {
-    // Other facts are read only for the error.
-    if sequence::is_sequence(of)
-        && Relation::find(of).is_some_and(|found| role::has_privileges_of(found.owner()))
-    {
-        return Ok(());
-    }
-    verdict::check_sequence_owner(&facts::of_sequence(of)?).map_err(report)
+    bind::unbind(of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?)
 }
 
 /// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0. DDL of every role calls this
 /// function.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-#[search_path(pg_catalog, pg_temp)]
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS 'MODULE_PATHNAME', 'attach_created_wrapper';"
+)]
 fn attach_created(relation: Oid, number: i32, kind: Text<'_>) -> Result<(), ErrorReport> {
     let name = kind.read("kind")?;
     let ids = NewIds::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))?;
@@ -353,7 +358,7 @@ fn seed_tag(tag: Text<'_>, highest: i64) -> Result<(), ErrorReport> {
 /// Returns the kind of ids that the library is ready to give.
 fn checked_kind(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
     let kind = kind_of(kind)?;
-    steps::check_source(None).map(|()| kind)
+    steps::check_source(ATTACH, None).map(|()| kind)
 }
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {

@@ -18,7 +18,7 @@ BEGIN
             is_adopted_schema is_distributed kept_sequence lock_relation lock_table may_move_tag may_take_ids
             node_group own_default places_of_tags progress_end progress_enter qualified_name registries_in_use
             registry_identity registry_seed restore_sequence schema_steps seed_tag sequence_is_bound sequence_move
-            sequence_position sequence_tag_is_shared sequences_of set_default stored_id table_and_below tag_of_default
+            sequence_position sequence_tag_is_shared sequences_of stored_id table_and_below tag_of_default
             tell_not_raised type_maximum', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',

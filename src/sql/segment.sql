@@ -324,8 +324,8 @@ $$;
 
 /* Returns the first day of a dated tag's present period; null for other tags. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
+LANGUAGE sql AS $$
+    SELECT pg_catalog.date_trunc(reset, pg_catalog.timezone(time_zone, pg_catalog.clock_timestamp()))::pg_catalog.date
 $$;
 
 /* Locks a tag against reservations of all sessions; returns the highest reserved id. */
@@ -349,14 +349,16 @@ $$;
 /* Sets the highest reserved id. With `force`, the tag gets a new generation, and a period in the future is replaced by the
    present period. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint, force boolean DEFAULT false) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id,
         period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
         generation = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.generation END,
         timeline = snowflake_ids_internal.segment_timeline(), system_identifier = snowflake_ids_internal.system_identifier()
-    WHERE s.tag = segment_move.tag COLLATE "C"
+    WHERE s.tag = segment_move.tag COLLATE "C";
+END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void

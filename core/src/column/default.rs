@@ -23,15 +23,26 @@ pub fn quoted(text: &str) -> String {
     format!("{escape}{}", literal(&text.replace('\\', "\\\\")))
 }
 
-/// Returns the default of a tag, in the form that attach writes.
-pub fn of_tag(tag: &str) -> String {
-    format!("segment_nextval({}::text)", literal(tag))
+/// Returns a call of a function with a text, as Postgres prints it. The text may be in any encoding of a server.
+pub fn call(function: &[u8], argument: &[u8]) -> Vec<u8> {
+    let mut written = [function, b"('"].concat();
+    for byte in argument {
+        written.extend((*byte == b'\'').then_some(b'\''));
+        written.push(*byte);
+    }
+    written.extend(b"'::text)");
+    written
 }
 
-/// Returns the default of a named generator, or of the server's own layout, in the form that attach writes.
-pub fn of_generator(generator: Option<&str>) -> String {
-    let argument = generator.map(|name| format!("{}::text", literal(name)));
-    format!("snowflake_nextval({})", argument.unwrap_or_default())
+/// Returns a default in the form that attach writes. `name` is the tag's name, or a generator's.
+pub fn of(kind: IdKind, name: Option<&str>) -> String {
+    String::from_utf8_lossy(&written(kind, name.map(str::as_bytes))).into_owned()
+}
+
+/// Does the same as [`of`] for a name in any encoding of a server.
+pub fn written(kind: IdKind, name: Option<&[u8]>) -> Vec<u8> {
+    let function = format!("{kind}_nextval");
+    name.map_or_else(|| format!("{function}()").into_bytes(), |name| call(function.as_bytes(), name))
 }
 
 /// Returns the tag that a default names, which is in the form that attach writes.

@@ -1,6 +1,6 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
-use super::default::{IdKind, of_generator, of_tag, quoted};
+use super::default::{self, IdKind, quoted};
 use super::facts::{Base, Binding, Column, Sequence};
 use crate::bound::BoundSequenceError;
 use crate::error::Explain;
@@ -364,10 +364,11 @@ impl ColumnError {
     pub fn not_copied(column: &Column, sequence: &Sequence, is_plain: bool) -> Self {
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
         let bound = sequence.bound.as_ref().filter(|_| is_plain);
-        let written = bound.map(|bound| match &bound.tag {
-            Some(tag) => of_tag(tag),
-            None => of_generator(bound.generator.as_deref()),
-        });
+        let default = |bound: &Binding| {
+            let name = bound.tag.as_ref().or(bound.generator.as_ref());
+            default::of(bound.kind(), name.map(String::as_str))
+        };
+        let written = bound.map(default);
         let way = match written {
             Some(_) if column.identity.is_some() => format!(
                 "Attach the column: SELECT snowflake_ids.attach({}, {}{});",

@@ -1,5 +1,6 @@
 //! Columns that are created with a sequence of their own, while `snowflake_ids.new_columns` gives them ids.
 
+use super::default::IdKind;
 use super::facts::{Base, Sequence};
 use super::notice::Notice;
 use super::verdict::lasting_obstacle;
@@ -36,8 +37,8 @@ pub struct NewColumn {
 /// What happens to a new column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is attached.
-    Attached,
+    /// It is attached, to ids of this kind.
+    Attached(IdKind),
     /// Its sequence is bound.
     Bound,
     /// It keeps its sequence.
@@ -57,7 +58,8 @@ impl NewColumn {
                     ids: ids.to_string(),
                 })
             }
-            NewIds::Snowflake | NewIds::Segment => Fate::Attached,
+            NewIds::Snowflake => Fate::Attached(IdKind::Snowflake),
+            NewIds::Segment => Fate::Attached(IdKind::Segment),
             NewIds::Bound => lasting_obstacle(sequence).map_or(Fate::Bound, |obstacle| {
                 Fate::Kept(Notice::StaysUnbound { attribute, table, obstacle })
             }),

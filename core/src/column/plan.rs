@@ -1,6 +1,6 @@
 //! The plan of a schema: the columns that could take ids, and what happens to each.
 
-use super::default::{IdKind, of_generator, of_tag};
+use super::default::{self, IdKind};
 use super::error::ColumnError;
 use super::facts::{Base, Column, Facts, Sequence};
 use super::verdict::{Action, Wish, check_group, check_unnamed_tag, judge, lasting_obstacle, others};
@@ -149,10 +149,8 @@ impl<'a> Plan<'a> {
     /// for a column that has a tag or generator of its own, because `attach_all` would replace it.
     fn incomplete(&self, column: &Column) -> Option<&'a Column> {
         let (_, written) = column.own()?;
-        let own = match self.kind {
-            IdKind::Snowflake => of_generator(None),
-            IdKind::Segment => of_tag(column.table.tag.as_deref()?),
-        };
+        let tag = column.table.tag.as_deref();
+        let own = default::of(self.kind, if self.kind == IdKind::Segment { Some(tag?) } else { None });
         let members = self.facts.members(column);
         (written == own).then(|| {
             members.into_iter().find(|member| member.own().is_none_or(|(_, written)| written != own))

@@ -5,6 +5,19 @@ use super::facts::{Base, Column, Facts};
 use crate::bound::Increment;
 use serde::Deserialize;
 
+/// Returns the tag for a column that is attached without a tag: the names of its table's schema and of the table, with a dot
+/// between them. Quotes keep two tables from getting the same tag: a name that contains a dot is quoted, and if either name
+/// contains a dot, so is each name that begins with a quote. `quoted` quotes as Postgres does.
+pub fn named_after(schema: &[u8], table: &[u8], quoted: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let has_dot = |name: &[u8]| name.contains(&b'.');
+    let any_has_dot = has_dot(schema) || has_dot(table);
+    let name = |name: &[u8]| {
+        let is_quoted = has_dot(name) || any_has_dot && name.starts_with(b"\"");
+        if is_quoted { quoted(name) } else { name.to_vec() }
+    };
+    [name(schema), name(table)].join(&b'.')
+}
+
 /// A tag that exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct KnownTag {
@@ -119,17 +132,19 @@ pub enum TagStep {
 /// [`ColumnError::TagFull`], [`ColumnError::TagResets`], [`ColumnError::TagEnds`] or [`ColumnError::TagExceeds`].
 pub fn provide(known: Option<&KnownTag>, need: &Need<'_>) -> Result<Vec<TagStep>, ColumnError> {
     let (tag, highest, most) = (need.tag.to_owned(), need.highest, need.most.unwrap_or(i64::MAX));
-    let create = || {
+    let create = || -> Vec<_> {
         let Course { start, increment } = need.course;
         let create = TagStep::Create { max_value: most, increment, remainder: start.rem_euclid(increment) };
-        [create, TagStep::Raise(highest)]
+        // A new tag begins above 0.
+        let raise = (highest > 0).then_some(TagStep::Raise(highest));
+        [create].into_iter().chain(raise).collect()
     };
     let Some(known) = known else {
         return match need.most {
             // The change reports that there is no such tag.
             None => Ok(vec![TagStep::Raise(highest)]),
             Some(most) if highest >= most => Err(ColumnError::TagFull { tag, highest, most }),
-            Some(_) => Ok(create().into()),
+            Some(_) => Ok(create()),
         };
     };
     // Nobody misses a tag that was left when its table was dropped.

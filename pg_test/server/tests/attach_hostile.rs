@@ -341,7 +341,6 @@ fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()
         "sequence_position('precious_id_seq'::regclass)",
         "create_sequence_for('precious'::regclass, 'create sequence hostile.s')",
         "lock_table('precious'::regclass)",
-        "set_default('precious', 'id', 'drop default')",
         "sequence_move('precious_id_seq'::regclass, 1, true)",
         "stored_id('precious', 'id')",
         "drop_sequences('precious', 'id')",

@@ -355,7 +355,8 @@ fn an_index_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
         tenant.run(
-            "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial)",
+            "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial);
+             insert into tenant.orders default values; insert into tenant.attached default values",
         )?;
         superuser.run("select snowflake_ids.attach('tenant.attached', 'id')")?;
         tenant.run(STUBS)?;

@@ -1,13 +1,5 @@
 -- Changes that attach and detach make.
 
--- Changes a column's default in a table, its partitions and its children. A row that is inserted directly into a partition
--- gets the partition's default.
-CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.as_owner(m, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', m, $2, $3))
-    FROM unnest(ARRAY(SELECT snowflake_ids_internal.table_and_below($1))) m
-$$;
-
 -- Creates a sequence that belongs to the table's owner, because a column can own only such a sequence. For a distributed table,
 -- Citus refuses OWNED BY in the statement that creates the sequence.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)

@@ -15,17 +15,6 @@ BEGIN
 END
 $$;
 
--- Returns the base type of a domain, bigint for snowflake_id, and any other type unchanged.
-CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
-        type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
-    END LOOP;
-    RETURN coalesce(nullif(type, 'snowflake_id'::regtype), 'bigint'::regtype);
-END
-$$;
-
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END

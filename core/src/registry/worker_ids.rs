@@ -11,6 +11,7 @@ use crate::server::lease::{
     Choice, LISTED, LeaseError, LeaseRow, NONE_FREE, NOT_DISPOSABLE, Policy, Preferred, Search, check_clock,
     listed,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The largest number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
@@ -90,7 +91,7 @@ pub struct HeldWorkerId {
 /// registry's own server.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseLimits {
-    /// Worker ids that the registry's own server uses without a row.
+    /// Worker ids that the registry's own server uses without a row, or whose ids its clock has not passed.
     pub taken: Vec<u32>,
     /// The longest lease that the previous registry may have granted. The assumed value is the longest lease of this
     /// registry, plus the largest allowed difference between clocks.
@@ -308,8 +309,13 @@ fn none_free<R: WorkerIdRows>(
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;
     }
-    if let [first, ..] = limits.taken.as_slice() {
-        detail = format!("{detail} The registry's own server uses worker id {first}.");
+    // The requesting server could not use worker ids beyond the capacity. The set removes repetitions.
+    let taken: BTreeSet<_> = limits.taken.iter().filter(|taken| **taken < capacity).collect();
+    if !taken.is_empty() {
+        let taken = listed(taken);
+        detail = format!(
+            "{detail} The registry's own server uses worker ids {taken}, or the clock has not passed the ids that it issued under them."
+        );
     }
     if !request.except.is_empty() {
         let except = listed(request.except.iter());

@@ -29,7 +29,7 @@ static FORGET_DROPPED: Statement = Statement::new(
 
 /// What the core needs to know about tags of dropped sequences, as JSON. A default that names other objects, too, may name any tag:
 /// another session may drop these objects meanwhile, so that the default cannot be printed.
-static LEFT: Statement = Statement::new(
+static LEFT: Statement = Statement::of_few(
     "WITH calls AS MATERIALIZED (
         SELECT d.classid, d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_proc'::regclass
             AND d.refobjid IN (SELECT to_regprocedure(f) FROM unnest(ARRAY['segment_nextval(text)', 'segment_id(text)', 'segment_nextval_text(text)']) AS f)
@@ -176,7 +176,7 @@ pub fn drop_left(tags: Vec<TextOut>) -> bool {
             return Ok(());
         }
         let read = || LEFT.all(&[tags.into()], |row| row.get::<TextOut>(1));
-        for tag in guc::with_generic_plans(|| guc::with_printed_forms(read))?.into_iter().flatten() {
+        for tag in guc::with_printed_forms(read)?.into_iter().flatten() {
             let read: Result<LeftTag, _> = serde_json::from_str(&tag.to_utf8_lossy());
             if let Some(tag) = read.ok().filter(LeftTag::goes).and_then(|left| TextOut::of(left.tag)) {
                 DROP_TAG.run(&[tag.into()])?;

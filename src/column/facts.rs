@@ -1,7 +1,6 @@
 //! Reads facts of columns and sequences from the catalogs: each fact once, for all columns of a schema. The facts travel as
 //! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
 
-use crate::pg::guc;
 use crate::pg::report::{report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
@@ -46,19 +45,36 @@ macro_rules! of_type {
     };
 }
 
-/// A table `c`. The arguments tell whether the table is planned, and whether its tag is asked for.
+/// The tag that is named after a relation `c`, and whether the tag exists and the relation's owner may not move it. The tag is null
+/// where the condition is false.
+macro_rules! tag {
+    ($is_asked:literal) => {
+        concat!(
+            "(SELECT t.tag, t.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = t.tag COLLATE \"C\"
+                    AND NOT snowflake_ids_internal.may_move_tag(c.relowner, t.tag)) AS is_tag_denied
+                FROM (SELECT CASE WHEN ", $is_asked, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS t)"
+        )
+    };
+}
+
+/// The same where no tag is asked for, so that nothing is looked up.
+macro_rules! no_tag {
+    () => {
+        "(SELECT NULL::text AS tag, false AS is_tag_denied)"
+    };
+}
+
+/// A table `c`. The arguments tell whether the table is planned, and its tag.
 macro_rules! table {
-    ($is_planned:literal, $with_tag:literal) => {
+    ($is_planned:literal, $tag:expr) => {
         concat!(
             "SELECT row_to_json(t) FROM (SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, c.relkind AS kind,
                 c.relpersistence AS persistence, pg_has_role(c.relowner, 'USAGE') AS is_owned, d.is_distributed,
                 CASE WHEN d.is_distributed THEN snowflake_ids_internal.node_group() ELSE 0 END AS node_group,
                 (SELECT e.extname FROM pg_depend AS m JOIN pg_extension AS e ON e.oid = m.refobjid
                     WHERE m.classid = 'pg_class'::regclass AND m.objid = c.oid AND m.deptype = 'e' LIMIT 1) AS extension,
-                ", $is_planned, " AS is_planned, n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
-                    WHERE g.tag = n.tag COLLATE \"C\" AND NOT snowflake_ids_internal.may_move_tag(c.relowner, n.tag)) AS is_tag_denied
-            FROM (SELECT snowflake_ids_internal.is_distributed(c.oid) AS is_distributed OFFSET 0) AS d,
-                (SELECT CASE WHEN ", $with_tag, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS n) AS t"
+                ", $is_planned, " AS is_planned, n.tag, n.is_tag_denied
+            FROM (SELECT snowflake_ids_internal.is_distributed(c.oid) AS is_distributed OFFSET 0) AS d, ", $tag, " AS n) AS t"
         )
     };
 }
@@ -74,14 +90,14 @@ macro_rules! of_default {
     };
 }
 
-/// The columns of the rows `wanted`. The arguments tell whether a table is planned, whether its tag is asked for, and whether
-/// the tables are locked, so that each default can be printed.
+/// The columns of the rows `wanted`. The arguments tell whether a table is planned, its tag, and whether the tables are locked, so
+/// that each default can be printed.
 macro_rules! columns {
-    ($wanted:expr, $is_planned:literal, $with_tag:literal, $is_locked:literal) => {
+    ($wanted:expr, $is_planned:literal, $tag:expr, $is_locked:literal) => {
         concat!(
             $wanted,
             "SELECT row_to_json(r)::text FROM (
-             SELECT (", table!($is_planned, $with_tag), ") AS \"table\", a.attnum AS number, a.attname::text AS attribute,
+             SELECT (", table!($is_planned, $tag), ") AS \"table\", a.attnum AS number, a.attname::text AS attribute,
                 quote_ident(a.attname) AS ident, a.atttypid::regtype::text AS type_name, ", base!(), ",
                 a.attgenerated <> '' AS is_generated, a.attnotnull AS is_not_null, nullif(a.attidentity, '') AS identity, a.atthasdef AS has_default,
                 -- Only expressions of generated columns name other columns. Printing column names would wait for a lock.
@@ -144,12 +160,12 @@ static OF_SCHEMA: Statement = Statement::of_many(columns!(
         WHERE a.attname IN (SELECT n.attribute FROM known AS n)
     )"),
     "c.relnamespace IN (SELECT n.oid FROM schemas AS n)",
-    "$2",
+    tag!("$2"),
     "false"
 ));
 
 /// One column, and the columns of the same name in the tables below.
-static OF_COLUMN: Statement = Statement::new(columns!(
+static OF_COLUMN: Statement = Statement::of_few(columns!(
     "WITH RECURSIVE tables (oid) AS (
         SELECT $1 UNION SELECT i.inhrelid FROM tables AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
     ), wanted (relation, number, type, is_source, is_key) AS (
@@ -157,25 +173,25 @@ static OF_COLUMN: Statement = Statement::new(columns!(
         FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attname = $2 COLLATE \"C\" AND a.attnum > 0
     )",
     "true",
-    "false",
+    no_tag!(),
     "true"
 ));
 
 /// A table and the tables below, the nearest first.
-static TABLES: Statement = Statement::new(concat!(
+static TABLES: Statement = Statement::of_few(concat!(
     "SELECT (",
-    table!("true", "false"),
+    table!("true", no_tag!()),
     ")::text FROM snowflake_ids_internal.table_and_below($1) WITH ORDINALITY AS m (relation, place)
         JOIN pg_class AS c ON c.oid = m.relation ORDER BY m.place"
 ));
 
 /// The parents of tables.
-static INHERITS: Statement = Statement::new(
+static INHERITS: Statement = Statement::of_few(
     "SELECT i.inhrelid::bigint, i.inhparent::bigint FROM pg_inherits AS i WHERE i.inhrelid = ANY ($1)",
 );
 
 /// Columns that refer to tables. `pg_constraint` has no index on the referenced table, but `pg_depend` has one.
-static REFERENCES: Statement = Statement::new(concat!(
+static REFERENCES: Statement = Statement::of_few(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT k.confrelid::bigint AS \"to\", p.other AS to_number, k.conrelid::bigint AS relation, k.conrelid::regclass::text AS \"table\",
         a.attname::text AS attribute, quote_ident(a.attname) AS ident, a.attnum AS number, a.atttypid::regtype::text AS type_name, ",
@@ -191,7 +207,7 @@ static REFERENCES: Statement = Statement::new(concat!(
 
 /// Sequences with their users: columns that name the sequence in their default, or own it.
 macro_rules! sequences {
-    ($is_planned:literal, $with_tag:literal) => {
+    ($is_planned:literal, $tag:expr) => {
         concat!(
             "SELECT row_to_json(r)::text FROM (
              SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, pg_get_userbyid(c.relowner)::text AS owner,
@@ -201,8 +217,7 @@ macro_rules! sequences {
                 CASE WHEN m.checked OR snowflake_ids_internal.sequence_stands_at_end(m.sequence)
                     THEN json_build_object('tag', m.tag, 'generator', m.generator) END AS bound,
                 CASE WHEN m.identity IN ('a', 'd') THEN m.identity END AS identity,
-                n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
-                    WHERE g.tag = n.tag COLLATE \"C\" AND NOT snowflake_ids_internal.may_move_tag(c.relowner, n.tag)) AS is_tag_denied,
+                n.tag, n.is_tag_denied,
                 (SELECT coalesce(json_agg(u ORDER BY u.base = 'smallint' DESC, u.base = 'integer' DESC, u.\"table\" COLLATE \"C\", u.number), '[]') FROM (
                     SELECT t.oid::bigint AS relation, t.oid::regclass::text AS \"table\", a.attname::text AS attribute,
                         quote_ident(a.attname) AS ident, a.attnum AS number, b.base::text AS type_name, ",
@@ -226,15 +241,17 @@ macro_rules! sequences {
                     WHERE has_sequence_privilege(t.relowner, c.oid, 'USAGE') AND NOT pg_is_other_temp_schema(t.relnamespace)) AS u) AS users
              FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid
                 LEFT JOIN snowflake_ids.sequence_binding AS m ON m.sequence = c.oid", of_type!("q.seqtypid"), "
-                CROSS JOIN LATERAL (SELECT CASE WHEN ", $with_tag, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS n
+                CROSS JOIN LATERAL ", $tag, " AS n
              WHERE q.seqrelid = ANY ($1)) AS r"
         )
     };
 }
 
-static SEQUENCES: Statement = Statement::new(sequences!("true", "false"));
-static PLANNED_SEQUENCES: Statement =
-    Statement::of_many(sequences!("snowflake_ids_internal.is_adopted_schema(t.relnamespace, $2)", "$3"));
+static SEQUENCES: Statement = Statement::of_few(sequences!("true", no_tag!()));
+static PLANNED_SEQUENCES: Statement = Statement::of_many(sequences!(
+    "snowflake_ids_internal.is_adopted_schema(t.relnamespace, $2)",
+    tag!("$3")
+));
 
 /// The views, functions and other objects that use a sequence according to the catalog, and functions that contain the
 /// sequence's name as a literal.
@@ -263,7 +280,7 @@ static NAMED_BY: Statement = Statement::of_many(
 static COUNT_TAGS: Statement = Statement::new("SELECT count(*) FROM snowflake_ids.segment");
 
 /// Uses of a column that INSERT meets, or that calculate with the column in a narrower type.
-static USES: Statement = Statement::new(
+static USES: Statement = Statement::of_few(
     "WITH members (relation, number, type, is_filled) AS MATERIALIZED (
         SELECT a.attrelid, a.attnum, a.atttypid, a.atthasdef OR a.attidentity <> ''
         FROM unnest($1::oid[]) AS m JOIN pg_attribute AS a ON a.attrelid = m AND a.attname = $2 COLLATE \"C\"
@@ -307,7 +324,7 @@ static USES: Statement = Statement::new(
 
 /// The tables that have no identity, of a table and those below. Inheritance children have identities of their own; partitions
 /// share their parent's since Postgres 17.
-static WITHOUT_IDENTITY: Statement = Statement::new(
+static WITHOUT_IDENTITY: Statement = Statement::of_few(
     "SELECT json_build_object('use', 'withoutdefault', 'table', ($1::oid[])[1]::regclass, 'attribute', $2, 'without',
             string_agg(a.attrelid::regclass::text, ', ' ORDER BY a.attrelid::regclass::text))::text
      FROM pg_attribute AS a WHERE a.attrelid = ANY ($1) AND a.attname = $2 COLLATE \"C\" AND a.attidentity = '' HAVING count(*) > 0",
@@ -315,7 +332,7 @@ static WITHOUT_IDENTITY: Statement = Statement::new(
 
 /// The limit and the highest id of a tag, whether a table's owner may move the tag, and the highest number that all columns
 /// with this tag hold.
-static LIMIT_OF_TAG: Statement = Statement::new(
+static LIMIT_OF_TAG: Statement = Statement::of_few(
     "SELECT json_build_object('max_value', s.max_value, 'max_id', s.max_id, 'may_be_moved',
             snowflake_ids_internal.may_move_tag(c.relowner, $2), 'most', (SELECT coalesce(min(
                 snowflake_ids_internal.column_maximum(t.relation, t.attribute)), 9223372036854775807)
@@ -324,7 +341,7 @@ static LIMIT_OF_TAG: Statement = Statement::new(
 );
 
 /// A tag, for the column that owns a sequence. Its users are looked up only if the tag may have been left.
-static KNOWN_TAG: Statement = Statement::new(
+static KNOWN_TAG: Statement = Statement::of_few(
     "SELECT json_build_object('max_value', s.max_value, 'reset', s.reset, 'increment', s.increment, 'is_made', s.is_made,
             'is_new', s.update_time >= transaction_timestamp(),
             'is_used', CASE WHEN s.is_made AND $2 IS NOT NULL THEN snowflake_ids_internal.has_workers()
@@ -336,7 +353,7 @@ static KNOWN_TAG: Statement = Statement::new(
 );
 
 /// A bound sequence, and its properties before it was bound. The type of its column stands in for a type that is not known.
-static BOUND_SEQUENCE: Statement = Statement::new(concat!(
+static BOUND_SEQUENCE: Statement = Statement::of_few(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT s.seqrelid::regclass::text AS name, s.seqstart AS start, s.seqincrement AS increment, s.seqmax AS max,
         g.last_number, g.single AS is_single, b.base::text AS type_name, ",
@@ -351,7 +368,7 @@ static BOUND_SEQUENCE: Statement = Statement::new(concat!(
 ));
 
 /// Whether a column of a distributed table owns a sequence, or names it in its default.
-static IS_OF_DISTRIBUTED: Statement = Statement::new(
+static IS_OF_DISTRIBUTED: Statement = Statement::of_few(
     "SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN EXISTS (
         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
@@ -361,7 +378,7 @@ static IS_OF_DISTRIBUTED: Statement = Statement::new(
 
 /// The new columns of a table, or one of them, that have a sequence of their own. Extensions also create tables at run time, in
 /// schemas of their own. Columns share the table's tag, which ends with the narrowest type.
-static NEW_COLUMNS: Statement = Statement::new(concat!(
+static NEW_COLUMNS: Statement = Statement::of_few(concat!(
     "SELECT row_to_json(r)::text FROM (
      SELECT c.oid::regclass::text AS \"table\", a.attname::text AS attribute, a.attnum AS number, b.base::text AS type_name, ",
     base!(),
@@ -521,5 +538,5 @@ pub fn rows<T: DeserializeOwned>(
     statement: &Statement,
     arguments: &[DatumWithOid<'_>],
 ) -> Result<Vec<T>, ErrorReport> {
-    guc::with_generic_plans(|| statement.json(arguments))
+    statement.json(arguments)
 }

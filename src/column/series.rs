@@ -29,7 +29,7 @@ macro_rules! triggers {
     };
 }
 
-static TABLE: Statement = Statement::new(concat!(
+static TABLE: Statement = Statement::of_few(concat!(
     "WITH RECURSIVE below (oid) AS (
         SELECT $1 UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid
      ), found AS (

@@ -107,26 +107,34 @@ pub fn set_for_now(name: &CStr, value: &CStr) {
 
 /// Runs `work`, whose statements get no query id. So `pg_stat_statements` does not list them as statements of the user.
 pub fn without_query_ids<T>(work: impl FnOnce() -> T) -> T {
-    during(c"compute_query_id", c"off", pg_sys::GucContext::PGC_SUSET, work)
+    during([(c"compute_query_id", c"off")], pg_sys::GucContext::PGC_SUSET, work)
 }
 
-/// Runs `work`, whose kept statements are planned once. For an array as a parameter the server would plan them at each run,
-/// because it cannot estimate the array's length.
-pub fn with_generic_plans<T>(work: impl FnOnce() -> T) -> T {
-    during(c"plan_cache_mode", c"force_generic_plan", pg_sys::GucContext::PGC_USERSET, work)
+/// Runs `work`, whose kept statements are planned once, with nested loops over indexes. While tables are small, the server would
+/// plan to read them whole. For an array as a parameter it would plan each run, because it cannot estimate the array's length.
+pub(super) fn planned_by_indexes<T>(work: impl FnOnce() -> T) -> T {
+    // Where there is no index, a sequential scan seems so expensive that the server would compile the plan.
+    let off = [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin", c"jit"].map(|name| (name, c"off"));
+    let values = [(c"plan_cache_mode", c"force_generic_plan")].into_iter().chain(off);
+    during(values, pg_sys::GucContext::PGC_USERSET, work)
 }
 
 /// Runs `work`, for which the server prints expressions in one form, whatever the session has set.
 pub fn with_printed_forms<T>(work: impl FnOnce() -> T) -> T {
-    let any_role = pg_sys::GucContext::PGC_USERSET;
-    let unquoted = || during(c"quote_all_identifiers", c"off", any_role, work);
-    during(c"standard_conforming_strings", c"on", any_role, unquoted)
+    let values = [(c"standard_conforming_strings", c"on"), (c"quote_all_identifiers", c"off")];
+    during(values, pg_sys::GucContext::PGC_USERSET, work)
 }
 
-fn during<T>(name: &CStr, value: &CStr, context: pg_sys::GucContext::Type, work: impl FnOnce() -> T) -> T {
+fn during<'a, T>(
+    values: impl IntoIterator<Item = (&'a CStr, &'a CStr)>,
+    context: pg_sys::GucContext::Type,
+    work: impl FnOnce() -> T,
+) -> T {
     // SAFETY: the caller is within a transaction. Its end also resets the settings of all nest levels.
     let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-    set_as(name, value, context, pg_sys::GucAction::GUC_ACTION_SAVE);
+    for (name, value) in values {
+        set_as(name, value, context, pg_sys::GucAction::GUC_ACTION_SAVE);
+    }
     let done = work();
     // SAFETY: ends the nest level that was begun above.
     unsafe { pg_sys::AtEOXact_GUC(false, nest_level) };

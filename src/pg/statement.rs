@@ -3,6 +3,7 @@
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 
 use super::error::ServerError;
+use super::guc;
 use super::per_process::PerProcess;
 use super::report;
 use super::server;
@@ -19,20 +20,38 @@ use std::panic::AssertUnwindSafe;
 /// A statement with its cached plan.
 pub struct Statement {
     sql: &'static str,
-    is_kept: bool,
+    planning: Planning,
     kept: PerProcess<RefCell<Option<OwnedPreparedStatement>>>,
+}
+
+/// When and how a statement is planned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Planning {
+    Once,
+    ByIndexes,
+    EachRun,
 }
 
 impl Statement {
     /// Declares a statement. Names in the SQL are schema-qualified or belong to `pg_catalog`.
     pub const fn new(sql: &'static str) -> Self {
-        Self { sql, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
+        Self::planned(sql, Planning::Once)
+    }
+
+    /// Declares a statement that finds few rows by indexes. Its plan suits tables of any size, and also arrays as arguments, for
+    /// which the server would otherwise plan each run.
+    pub const fn of_few(sql: &'static str) -> Self {
+        Self::planned(sql, Planning::ByIndexes)
     }
 
     /// Declares a statement that is planned for each run. A plan that was cached while its table was empty would later
     /// scan the whole table.
     pub const fn of_many(sql: &'static str) -> Self {
-        Self { sql, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
+        Self::planned(sql, Planning::EachRun)
+    }
+
+    const fn planned(sql: &'static str, planning: Planning) -> Self {
+        Self { sql, planning, kept: PerProcess::new(RefCell::new(None)) }
     }
 
     /// Runs the statement in the current transaction, and ignores its rows.
@@ -88,10 +107,24 @@ impl Statement {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
     ) -> Result<T, SpiError> {
+        if self.planning == Planning::ByIndexes {
+            guc::planned_by_indexes(|| self.with_rows_of_plan(arguments, read))
+        } else {
+            self.with_rows_of_plan(arguments, read)
+        }
+    }
+
+    fn with_rows_of_plan<T>(
+        &self,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
+    ) -> Result<T, SpiError> {
         server::refuse_during_recovery();
         connect_mut(|client| {
             // A trigger that the statement fires may run the same statement while the plan is borrowed.
-            let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
+            let Some(mut kept) =
+                self.kept.try_borrow_mut().ok().filter(|_| self.planning != Planning::EachRun)
+            else {
                 return read(client.update(self.sql, None, arguments)?);
             };
             let plan = match &mut *kept {

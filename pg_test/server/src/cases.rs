@@ -55,8 +55,11 @@ pub fn run<Servers>(
 
 /// Makes a server forget its leases from registries that no longer exist. Otherwise the server shows such a lease to a new
 /// registry, which then waits for leases that other servers may have.
+///
+/// The reset is to the present time. Without a time, all of the server's worker ids would be unavailable to others for
+/// `max_drift`, and a few cases would use up the worker ids of a layout with few worker bits.
 pub(crate) fn forget_leases(client: &mut Client) -> Result<()> {
-    client.run("select snowflake_ids.state_reset()")
+    client.run("select snowflake_ids.state_reset(now())")
 }
 
 impl Builder {

@@ -426,8 +426,15 @@ pub fn count_tags() -> Result<i64, ErrorReport> {
 
 /// Reads the facts of a column whose table and tables below are locked.
 pub fn of_column(relation: Oid, attribute: &TextOut) -> Result<Facts, ErrorReport> {
+    of_column_beside(relation, attribute, &[])
+}
+
+/// Does the same without reading sequences that are known.
+fn of_column_beside(relation: Oid, attribute: &TextOut, known: &[Sequence]) -> Result<Facts, ErrorReport> {
     let columns: Vec<Column> = rows(&OF_COLUMN, &[relation.into(), attribute.clone().into()])?;
-    let sequences = of_sequences(named_sequences(&columns))?;
+    let is_known = |oid: &u32| known.iter().any(|sequence| sequence.oid == *oid);
+    let mut sequences = of_sequences(named_sequences(&columns).filter(|oid| !is_known(oid)))?;
+    sequences.extend_from_slice(known);
     let tables = columns.iter().map(|column| column.table.oid);
     let references = rows(&REFERENCES, &[oids(tables)])?;
     gather(columns, sequences, references)
@@ -439,7 +446,17 @@ pub fn with_column<T>(
     attribute: &TextOut,
     work: impl FnOnce(&Facts, &Column) -> Result<T, ErrorReport>,
 ) -> Result<T, ErrorReport> {
-    let facts = of_column(relation, attribute)?;
+    with_column_beside(relation, attribute, &[], work)
+}
+
+/// Does the same without reading sequences that are known.
+pub fn with_column_beside<T>(
+    relation: Oid,
+    attribute: &TextOut,
+    known: &[Sequence],
+    work: impl FnOnce(&Facts, &Column) -> Result<T, ErrorReport>,
+) -> Result<T, ErrorReport> {
+    let facts = of_column_beside(relation, attribute, known)?;
     if let Some(column) = facts.columns().iter().find(|column| column.table.oid == relation.to_u32()) {
         return work(&facts, column);
     }

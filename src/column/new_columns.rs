@@ -2,19 +2,14 @@
 
 use super::steps::{self, Target};
 use super::{bind, facts, tags};
-use crate::pg::report::{spi, tell, with_texts};
-use crate::pg::statement::Statement;
-use crate::pg::{redirect, relation, sequence};
+use crate::pg::report::{tell, with_texts};
+use crate::pg::{redirect, relation};
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::bound::changes_to_bind;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::facts::Sequence;
 use snowflake_ids_core::column::new_column::{Fate, NewColumn, NewIds};
-use snowflake_ids_core::column::verdict::Wish;
-
-/// Attaches a column of a distributed table on all nodes.
-static ATTACH: Statement = Statement::new("SELECT snowflake_ids.attach($1, $2, $3)");
 
 /// Gives ids to new columns of a table: the column `number`, or all columns if `number` is 0.
 pub fn attach(table: Oid, number: i32, ids: NewIds) -> Result<(), ErrorReport> {
@@ -38,7 +33,9 @@ fn attach_one(table: Oid, column: &NewColumn, ids: NewIds) -> Result<(), ErrorRe
     }
     match column.fate(ids, &sequence) {
         Fate::Kept(notice) => tell(notice),
-        Fate::Attached(kind) => attach_to(table, column, kind)?,
+        Fate::Attached(kind) => {
+            Target::of(table, relation::column_name(table, column.number), kind).attach_on_all_nodes()?;
+        }
         Fate::Bound => {
             steps::check_source("snowflake_ids.bind_sequence", None)?;
             let changed = if changes_to_bind(&sequence).next().is_some() {
@@ -52,16 +49,4 @@ fn attach_one(table: Oid, column: &NewColumn, ids: NewIds) -> Result<(), ErrorRe
         }
     }
     Ok(())
-}
-
-fn attach_to(table: Oid, column: &NewColumn, kind: IdKind) -> Result<(), ErrorReport> {
-    let attribute = relation::column_name(table, column.number);
-    tags::check_manager("attach")?;
-    steps::check_source("snowflake_ids.attach", None)?;
-    let target = Target { relation: table, attribute, wish: Wish::of(kind), tag: None, generator: None };
-    if !sequence::is_new(table) && target.is_distributed()? {
-        let arguments = [table.into(), target.attribute.into(), kind.name().into()];
-        return ATTACH.run(&arguments).map_err(spi);
-    }
-    target.attach()
 }

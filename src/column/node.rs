@@ -13,7 +13,7 @@ use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::facts::{Base, Column, Facts, IdentityKind};
 use snowflake_ids_core::column::node::Numbers;
 use snowflake_ids_core::column::steps::{Step, ValueSource};
-use snowflake_ids_core::column::verdict::{self, Wish};
+use snowflake_ids_core::column::verdict;
 
 /// Makes a sequence of this name belong to a column. On a worker, it may exist without belonging to the column.
 static OWN: Statement = Statement::new(
@@ -38,8 +38,7 @@ pub fn detach_on_node(
     lock(relation)?;
     with_column(relation, &attribute.clone(), |facts, column| {
         verdict::check(&facts.members(column), column, IdKind::Segment).map_err(report)?;
-        let wish = Wish::of(IdKind::Segment);
-        let target = Target { relation, attribute, wish, tag: None, generator: None };
+        let target = Target::of(relation, attribute, IdKind::Segment);
         let numbers = Numbers::of_group(column.table.node_group);
         let above = numbers.above(column.base, highest, target.first(&GIVEN, [])?);
         // An identity exists if an earlier call detached this worker, but then failed on the coordinator.

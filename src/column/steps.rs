@@ -8,7 +8,7 @@
 //! - The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
-use super::facts::{self, with_column};
+use super::facts::{self, with_column, with_column_beside};
 use super::owned::{self, ADVANCE, DROP_SEQUENCES, internal};
 use super::tags::{self, Place};
 use crate::pg::clock::SystemClock;
@@ -45,6 +45,8 @@ static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
 static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
 static CHANGE_DEFAULT: Statement =
     internal!("as_owner($1, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', $1::regclass, $2, $3))");
+/// Attaches a column of a distributed table on all nodes.
+static ATTACH: Statement = Statement::new("SELECT snowflake_ids.attach($1, $2, $3)");
 static DISCARD: Statement = Statement::new("SELECT snowflake_ids.segment_discard($1)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 
@@ -94,6 +96,8 @@ pub struct Target {
     pub tag: Option<TextOut>,
     /// The generator of snowflake ids.
     pub generator: Option<TextOut>,
+    /// The sequence that the column shares, if it was read and locked for another column.
+    pub shared: Option<Sequence>,
 }
 
 /// Keeps the generator that a call of `function` names. A default that gives no ids would make each insert fail.
@@ -167,7 +171,7 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<ValueSource>) -> 
         verdict::check(&facts.members(column), column, IdKind::Segment).map_err(report)?;
         let is_distributed = column.table.is_distributed;
         let own = steps::attached(facts, column).map_err(report)?;
-        let target = Target { relation, attribute, wish: Wish::of(own.0), tag: None, generator: None };
+        let target = Target::of(relation, attribute, own.0);
         let was_identity = !is_distributed && facts.identity(column).is_some();
         let (source, notice) = steps::source(column, asked, was_identity);
         notice.into_iter().for_each(tell);
@@ -215,6 +219,21 @@ pub(super) fn set_default(written: &[u8]) -> Vec<u8> {
 }
 
 impl Target {
+    /// Returns the target of a caller who names only the kind of ids.
+    pub fn of(relation: Oid, attribute: TextOut, kind: IdKind) -> Self {
+        Self { relation, attribute, wish: Wish::of(kind), tag: None, generator: None, shared: None }
+    }
+
+    /// Attaches the column, on all nodes if the table is distributed over a cluster.
+    pub fn attach_on_all_nodes(&mut self) -> Result<(), ErrorReport> {
+        tags::check_manager("attach")?;
+        check_source("snowflake_ids.attach", self.generator.as_ref())?;
+        if !sequence::is_new(self.relation) && self.is_distributed()? {
+            return self.run(&ATTACH, [self.wish.kind.name().into()]);
+        }
+        self.attach()
+    }
+
     /// Returns whether the table is distributed over a cluster. Fails on its workers.
     pub fn is_distributed(&self) -> Result<bool, ErrorReport> {
         let found = CHECK_NODES.first(&[self.relation.into(), "attach".into()], |_| Ok(()));
@@ -222,10 +241,10 @@ impl Target {
     }
 
     /// Attaches the column on this node, or binds the sequence that the column shares.
-    pub fn attach(mut self) -> Result<(), ErrorReport> {
+    pub fn attach(&mut self) -> Result<(), ErrorReport> {
         self.enter(Phase::WaitingForTable);
         lock(self.relation)?;
-        let mut locked = Action::Attach;
+        let mut locked = self.shared.as_ref().map_or(Action::Attach, |shared| Action::Bind(shared.oid));
         // Judges again under the lock of the sequence: it may have changed during the wait for the lock.
         while let Some(action) = self.attach_as(locked)? {
             if let Action::Bind(oid) = action {
@@ -239,8 +258,8 @@ impl Target {
 
     /// Attaches the column if the verdict is the expected one. Returns any other verdict.
     fn attach_as(&mut self, expected: Action) -> Result<Option<Action>, ErrorReport> {
-        let attribute = self.attribute.clone();
-        with_column(self.relation, &attribute, |facts, column| {
+        let (attribute, known) = (self.attribute.clone(), self.shared.clone());
+        with_column_beside(self.relation, &attribute, known.as_slice(), |facts, column| {
             if column.table.node_group != 0 {
                 self.attach_on_node(facts, column)?;
                 return Ok(None);
@@ -257,6 +276,7 @@ impl Target {
                 Some(sequence) => (sequence.oid.into(), self.steps_to_bind((facts, column), sequence)?),
             };
             steps.into_iter().try_for_each(|step| self.carry_out(step, (facts, column), of))?;
+            self.shared = shared.cloned();
             Ok(None)
         })
     }

@@ -99,17 +99,24 @@ fn check_may_commit(procedure: Text<'_>) -> Result<(), ErrorReport> {
     Ok(())
 }
 
-/// Changes a column of a schema, its table or its sequence.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-#[search_path(pg_catalog, pg_temp)]
-fn change_column(
-    of: Option<Oid>,
-    number: Option<i16>,
+/// Attaches columns of a schema that take numbers from one sequence, or one column; or detaches them, if the kind is null.
+#[pg_extern(
+    sql = "CREATE FUNCTION snowflake_ids_internal.change_columns(relations oid[], numbers smallint[], sequence oid, kind text)
+RETURNS void LANGUAGE c SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS 'MODULE_PATHNAME', 'change_columns_wrapper';"
+)]
+fn change_columns(
+    relations: Option<Array<'_, Oid>>,
+    numbers: Option<Array<'_, i16>>,
     sequence: Option<Oid>,
     kind: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
-    let of = of.ok_or_else(|| report(ColumnError::NullArgument("relation")))?;
-    schema::change(of, number, sequence, kind.map(|kind| kind_of(&kind)).transpose()?)
+    let (Some(relations), Some(numbers)) = (relations, numbers) else {
+        return Err(report(ColumnError::NullArgument("relations and numbers")));
+    };
+    let columns: Vec<_> =
+        relations.iter().zip(numbers.iter()).filter_map(|(of, number)| Some((of?, number))).collect();
+    schema::change(&columns, sequence, kind.map(|kind| kind_of(&kind)).transpose()?)
 }
 
 /// Attaches a column on this node. Does nothing, and returns false, if the table is distributed and the call comes from a user.
@@ -131,7 +138,7 @@ fn attach_here(
         (sequence.read("sequence")?, kind.as_ref().map(|kind| kind.read("kind")).transpose()?);
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
     let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
-    let target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator };
+    let mut target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator, shared: None };
     if is_user == Some(true) {
         steps::check_source(ATTACH, target.generator.as_ref())?;
         if target.is_distributed()? {

@@ -10,7 +10,7 @@ BEGIN
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
             'advance_sequence as_owner attach_here attach_in_session attach_worker base_type bounded_lock_timeout call_with
-            change_column check_alone check_column check_coordinator check_kind check_may_commit check_next
+            change_columns check_alone check_column check_coordinator check_kind check_may_commit check_next
             check_registered check_worker check_workers citus_keys citus_run citus_run_on_workers column_maximum
             column_plan column_type columns_attached columns_of_tag columns_of_tags create_sequence create_sequence_for
             default_of default_tag detach_on_node detach_worker detach_workers drop_sequences free_sequence_name

@@ -116,7 +116,7 @@ fn functions_planted_between_groups_are_not_called(server: &mut Server) -> Resul
             let planting = scope.spawn(|| {
                 tenant.run(
                     "begin; drop extension snowflake_ids cascade; create schema snowflake_ids; create schema snowflake_ids_internal;
-                     create function snowflake_ids_internal.change_column(oid, int2, oid, text) returns void language sql as
+                     create function snowflake_ids_internal.change_columns(oid[], int2[], oid, text) returns void language sql as
                          'insert into app.loot values (current_user)';
                      commit",
                 )

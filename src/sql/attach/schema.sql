@@ -70,11 +70,8 @@ BEGIN
             COMMIT;
             PERFORM pg_catalog.snowflake_extension_keep();
             BEGIN
-                -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence.
-                PERFORM snowflake_ids_internal.change_column(c.relation, NULL, NULL, CASE WHEN attaches THEN kind END)
-                FROM unnest(step.relations, step.numbers) AS c (relation, number) WHERE c.number IS NOT NULL;
-                PERFORM snowflake_ids_internal.change_column(c.relation, c.number, step.sequence, CASE WHEN attaches THEN kind END)
-                FROM unnest(step.relations, step.numbers) AS c (relation, number);
+                PERFORM snowflake_ids_internal.change_columns(step.relations, step.numbers, step.sequence,
+                    CASE WHEN attaches THEN kind END);
                 done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
             EXCEPTION WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;

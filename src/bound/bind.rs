@@ -21,7 +21,7 @@ use snowflake_ids_core::bound::Increment;
 use snowflake_ids_core::column::tag::LeftTag;
 
 /// Removes the rows of dropped sequences, and returns their tags. Skips rows that other transactions have locked.
-static FORGET_DROPPED: Statement = Statement::new(
+static FORGET_DROPPED: Statement = Statement::of_few(
     "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) ANY (ARRAY(
          SELECT g.sequence FROM snowflake_ids.sequence_binding AS g WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_sequence AS s
              WHERE s.seqrelid OPERATOR(pg_catalog.=) g.sequence) FOR UPDATE SKIP LOCKED)) RETURNING b.tag",

@@ -50,7 +50,7 @@ static GRANT: Statement = Statement::new(
 
 /// The highest number of a sequence, including numbers that were issued and may not be stored yet; and the tag of a bound sequence,
 /// if it is gone. The highest number of a descending sequence is its start.
-static HIGHEST: Statement = Statement::new(
+static HIGHEST: Statement = Statement::of_few(
     "SELECT greatest(m.last_number, CASE WHEN g.is_gone THEN NULL WHEN m.tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(m.tag)
             WHEN m.generator IS NOT NULL THEN snowflake_nextval(m.generator) WHEN m.sequence IS NOT NULL THEN snowflake_nextval()
             WHEN NOT p.is_called THEN p.last_value - 1 WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)

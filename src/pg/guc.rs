@@ -112,11 +112,35 @@ pub fn without_query_ids<T>(work: impl FnOnce() -> T) -> T {
 
 /// Runs `work`, whose kept statements are planned once, with nested loops over indexes. While tables are small, the server would
 /// plan to read them whole. For an array as a parameter it would plan each run, because it cannot estimate the array's length.
+/// Where there is no index, a sequential scan seems so expensive that the server would compile the plan. `work` must not change
+/// these settings. The variables are set directly, because the settings would take as long as some statements.
 pub(super) fn planned_by_indexes<T>(work: impl FnOnce() -> T) -> T {
-    // Where there is no index, a sequential scan seems so expensive that the server would compile the plan.
-    let off = [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin", c"jit"].map(|name| (name, c"off"));
-    let values = [(c"plan_cache_mode", c"force_generic_plan")].into_iter().chain(off);
-    during(values, pg_sys::GucContext::PGC_USERSET, work)
+    struct Former([bool; 4], c_int);
+    impl Drop for Former {
+        fn drop(&mut self) {
+            let Self([scans, hashes, merges, compiles], mode) = *self;
+            // SAFETY: only the main thread of a process plans statements.
+            unsafe {
+                pg_sys::enable_seqscan = scans;
+                pg_sys::enable_hashjoin = hashes;
+                pg_sys::enable_mergejoin = merges;
+                pg_sys::jit_enabled = compiles;
+                pg_sys::plan_cache_mode = mode;
+            }
+        }
+    }
+    let generic = pg_sys::PlanCacheMode::PLAN_CACHE_MODE_FORCE_GENERIC_PLAN.cast_signed();
+    // SAFETY: as above.
+    let _former = unsafe {
+        let methods = [
+            (&raw mut pg_sys::enable_seqscan).replace(false),
+            (&raw mut pg_sys::enable_hashjoin).replace(false),
+            (&raw mut pg_sys::enable_mergejoin).replace(false),
+            (&raw mut pg_sys::jit_enabled).replace(false),
+        ];
+        Former(methods, (&raw mut pg_sys::plan_cache_mode).replace(generic))
+    };
+    work()
 }
 
 /// Runs `work`, for which the server prints expressions in one form, whatever the session has set.

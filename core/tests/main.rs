@@ -59,6 +59,7 @@ mod saved_ranges;
 mod segment;
 mod serial;
 mod series;
+mod series_column;
 mod series_monotonic;
 mod setup;
 mod shard;

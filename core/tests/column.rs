@@ -1,5 +1,7 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
+mod plan;
+
 use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind, resumed};
 use snowflake_ids_core::column::change::{
     Altered, BoundSequence, Meaning, SequenceChange, Stored, Write, meaning, stored,
@@ -398,10 +400,15 @@ fn a_schema_is_detached_by_its_topmost_columns_and_its_sequences() {
     let borrowing = Column { table: table(OTHER), owned: Vec::new(), ..serial() };
     let lent = Column { table: table(13), sequence: Some(21), is_sequence_lent: true, ..borrowing.clone() };
     let of_others = Sequence { oid: 21, ..bound.clone() };
-    let columns = vec![own(TABLE), own(CHILD), borrowing, lent];
+    let others = [14, 15, 16].map(own);
+    let [mut of_extension, mut elsewhere, mut unfit] = others;
+    of_extension.table.extension = Some("e".to_owned());
+    elsewhere.table.is_planned = false;
+    unfit.is_candidate = false;
+    let columns = vec![own(TABLE), own(CHILD), borrowing, lent, of_extension, elsewhere, unfit, column(17)];
     let facts = Facts::new(columns, &[(CHILD, TABLE)], vec![bound, of_others], Vec::new());
     let all = vec![Attached::Column(TABLE, 1), Attached::Sequence(SEQUENCE)];
-    assert_eq!(attached(&facts, None), all);
+    assert_eq!([attached(&facts, None), attached(&facts, Some(IdKind::Snowflake))], [all.clone(), all]);
     assert_eq!(attached(&facts, Some(IdKind::Segment)), []);
 }
 

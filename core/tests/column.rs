@@ -390,6 +390,27 @@ fn columns_go_with_the_topmost_table_that_leads() {
     for row in below {
         assert_eq!((row.action, row.reason.as_deref()), (None, Some("goes with table \"s.t11\"")));
     }
+    let above = |inherits: &[(u32, u32)], leaders: &[u32]| {
+        let lead = |oid| match oid {
+            _ if leaders.contains(&oid) => serial(),
+            13 => Column { is_candidate: false, ..serial() },
+            _ => column(oid),
+        };
+        let columns = (TABLE..TABLE + 4).map(|oid| Column { table: table(oid), ..lead(oid) }).collect();
+        let facts = Facts::new(columns, inherits, vec![sequence()], Vec::new());
+        let bottom = facts.column(TABLE, "id").unwrap();
+        assert_eq!(facts.members(bottom).len(), if inherits.contains(&(11, TABLE)) { 2 } else { 1 });
+        facts.above(bottom).map(|top| top.table.oid)
+    };
+    let chain = [(TABLE, 11), (11, 12), (12, 13)];
+    for (leaders, top) in [(&[11, 12, 13][..], Some(13)), (&[TABLE, 11], Some(11)), (&[TABLE], None)] {
+        assert_eq!(above(&chain, leaders), top);
+    }
+    // Of several ways, the longest counts. Of two tables at the top, the older one leads.
+    assert_eq!(above(&[(TABLE, 12), (TABLE, 11), (11, 12)], &[11, 12]), Some(12));
+    assert_eq!(above(&[(TABLE, 12), (TABLE, 11)], &[11, 12]), Some(11));
+    // Two sessions at the same time can make a ring.
+    assert!(above(&[(TABLE, 11), (11, TABLE)], &[TABLE, 11]).is_some());
 }
 
 #[test]
@@ -427,6 +448,16 @@ fn columns_that_refer_by_way_of_others_are_widened_together() {
     let first = Reference { ident: "ref".to_owned(), ..reference(Base::Bigint) };
     let facts = facts(vec![Column { base: Base::Integer, ..serial() }], sequence(), vec![first, chain, back]);
     assert_eq!(facts.to_widen(facts.column(TABLE, "id").unwrap()), "s.t10.id, s.far.id");
+    let refers = |(relation, attribute): (u32, &str)| {
+        let attribute = attribute.to_owned();
+        Reference { relation, attribute, ..reference(Base::Bigint) }
+    };
+    let unordered = [(31, "a"), (30, "b"), (30, "a")].map(refers);
+    let ordered = self::facts(Vec::new(), sequence(), unordered.to_vec());
+    let ordered = ordered.references(TABLE, 1).iter().map(|found| (found.relation, found.attribute.as_str()));
+    assert!(ordered.eq([(30, "a"), (30, "b"), (31, "a")]));
+    let long = Column { ident: "ü".repeat(400), ..serial() };
+    assert_eq!(facts.to_widen(&long), format!("s.t10.{}", "ü".repeat(294)));
 }
 
 /// The presets that issue ids at present recognise their own ids, or share their bits and epoch with an earlier preset.
@@ -625,6 +656,9 @@ fn an_unbound_sequence_goes_on_by_its_own_increment() {
 #[test]
 fn a_sequence_of_a_distributed_table_goes_on_in_its_nodes_range() {
     let (numbers, first) = (Numbers::of_group(1), 1 << 48);
+    let options = |first: &str, last: &str| format!("MINVALUE {first} MAXVALUE {last} START WITH {first}");
+    assert_eq!(numbers.options(), options("281474976710657", "562949953421313"), "as Citus gives them");
+    assert_eq!(Numbers::of_group(0).options(), options("1", "281474976710657"));
     let on_node = |last_number, above| {
         let bound = Unbinding { start: first + 1, max: i64::MAX, last_number, ..odd() };
         bound.number_on_node(&numbers, above)

@@ -333,11 +333,6 @@ impl Facts {
         self.sequences.get(&oid)
     }
 
-    /// Returns all sequences.
-    pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
-        self.sequences.values()
-    }
-
     /// Returns the columns that refer to a column.
     pub fn references(&self, relation: u32, number: i16) -> &[Reference] {
         self.references.get(&(relation, number)).map_or(&[], Vec::as_slice)
@@ -406,7 +401,8 @@ fn levels(next: &FxHashMap<u32, Vec<u32>>, relation: u32) -> Vec<(u32, usize)> {
     let mut depths = FxHashMap::default();
     let mut level = vec![relation];
     let mut depth = 0;
-    while !level.is_empty() && depth <= next.len() + 1 {
+    // Two sessions at the same time can make a ring of tables. Any other way has at most one step from each table.
+    while !level.is_empty() && depth <= next.len() {
         for relation in &level {
             depths.insert(*relation, depth);
         }

@@ -15,8 +15,8 @@ pub struct Numbers {
 impl Numbers {
     /// Returns the numbers of a group of nodes.
     pub const fn of_group(group: i32) -> Self {
-        let first = (group as i64) << 48;
-        Self { below: if group == 0 { i64::MIN } else { first }, last: first.wrapping_add(1 << 48) }
+        let below = (group as i64) << 48;
+        Self { below, last: below.wrapping_add(1 << 48) }
     }
 
     /// Returns the options of a new sequence.

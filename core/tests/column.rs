@@ -7,7 +7,7 @@ use snowflake_ids_core::column::change::{
     Altered, BoundSequence, Meaning, SequenceChange, Stored, Write, meaning, stored,
 };
 use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
-use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::error::{ColumnError, Obstacle};
 use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, IdentityKind, Reference, Sequence, TagLimit, User, UserTable,
 };
@@ -19,8 +19,8 @@ use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::steps::{self, Step, ValueSource};
 use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, provide};
 use snowflake_ids_core::column::verdict::{
-    Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
-    obstacle,
+    Action, Former, Wish, check_others, ids_of, judge, judge_sequence, lasting_obstacle, most_of_users,
+    new_limit, notices, obstacle,
 };
 use snowflake_ids_core::{Explain, Kind, Layout, Node, PRESETS, UnixMicros};
 
@@ -296,6 +296,87 @@ fn a_column_that_takes_ids_of_the_kind_is_attached_again_without_a_word() {
 }
 
 #[test]
+fn other_users_of_a_bound_sequence_are_told() {
+    let calculating = User { expression: None, ..user(13) };
+    let users = vec![user(TABLE), user(CHILD), user(OTHER), calculating];
+    let child = Column { table: table(CHILD), ..serial() };
+    let facts = facts(vec![serial(), child], Sequence { users, ..sequence() }, Vec::new());
+    let told = |action| notices(&facts, &facts.columns()[0], IdKind::Snowflake, action, Vec::new());
+    let [attribute, sequence] = ["id", "s.q"].map(str::to_owned);
+    let plain = Notice::OtherUser {
+        attribute: attribute.clone(),
+        table: "s.t11".to_owned(),
+        sequence: sequence.clone(),
+    };
+    let expression = "an expression".to_owned();
+    let calculates = Notice::CalculatingUser { attribute, table: "s.t13".to_owned(), sequence, expression };
+    assert_eq!(told(Action::Bind(SEQUENCE)), [plain, calculates]);
+    assert_eq!(told(Action::Attach), []);
+}
+
+#[test]
+fn a_bound_sequence_is_shared_by_those_who_want_its_ids() {
+    use IdKind::{Segment, Snowflake};
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    for (kind, [tag, generator], [bound_tag, bound_generator], is_bound) in [
+        (Snowflake, [None, None], [None, None], true),
+        (Snowflake, [None, Some("g")], [None, Some("g")], true),
+        (Snowflake, [None, Some("g")], [None, None], false),
+        (Snowflake, [None, None], [None, Some("g")], false),
+        (Snowflake, [None, None], [Some("t"), None], false),
+        (Segment, [Some("t"), None], [Some("t"), None], true),
+        (Segment, [Some("u"), None], [Some("t"), None], false),
+        // Without a tag, any tag is wanted.
+        (Segment, [None, None], [Some("t"), None], true),
+        (Segment, [None, None], [None, None], false),
+    ] {
+        let wish = Wish { tag: text(tag), generator: text(generator), ..Wish::of(kind) };
+        let bound = Binding { tag: text(bound_tag), generator: text(bound_generator) };
+        let sequence = Sequence { bound: Some(bound.clone()), ..sequence() };
+        let facts = facts(vec![serial()], sequence, Vec::new());
+        let expected = if is_bound {
+            Ok(Action::Bind(SEQUENCE))
+        } else {
+            Err(ColumnError::BoundToOthers { sequence: "s.q".to_owned(), bound })
+        };
+        assert_eq!(judge(&facts, &facts.columns()[0], &wish), expected, "{wish:?}");
+    }
+}
+
+#[test]
+fn a_foreign_key_is_attached_if_something_fills_it() {
+    let judged = |column: Column| {
+        let column = Column { references: Some("s.r".to_owned()), ..column };
+        let facts = facts(vec![column], sequence(), Vec::new());
+        judge(&facts, &facts.columns()[0], &Wish::of(IdKind::Snowflake))
+    };
+    let identity = Some(IdentityKind::Always);
+    let identity = Column { identity, identity_sequence: Some(SEQUENCE), ..column(TABLE) };
+    for filled in [serial(), with_default("5"), identity] {
+        assert_eq!(judged(filled), Ok(Action::Attach));
+    }
+    assert!(matches!(judged(column(TABLE)), Err(ColumnError::ForeignKey { .. })));
+}
+
+#[test]
+fn some_sequences_cannot_be_bound() {
+    let name = "s.q".to_owned();
+    let narrow = Obstacle::Narrow { sequence: name.clone(), type_name: String::new(), most: 32_767 };
+    let down = Obstacle::CountsDown { sequence: name.clone(), increment: -1 };
+    for (sequence, lasts, expected) in [
+        (sequence(), false, None),
+        (Sequence { persistence: 't', ..sequence() }, true, Some(Obstacle::Temporary(name.clone()))),
+        (Sequence { increment: -1, ..sequence() }, true, Some(down)),
+        (Sequence { persistence: 'u', ..sequence() }, false, Some(Obstacle::Unlogged(name.clone()))),
+        (Sequence { base: Base::Smallint, ..sequence() }, false, Some(narrow)),
+        (Sequence { cycles: true, ..sequence() }, false, Some(Obstacle::Cycles(name))),
+    ] {
+        assert_eq!(lasting_obstacle(&sequence), expected.clone().filter(|_| lasts));
+        assert_eq!(judge_sequence(&sequence, false, IdKind::Segment).err(), expected.map(ColumnError::from));
+    }
+}
+
+#[test]
 fn new_columns_take_ids_that_fit_them() {
     let column = |base| NewColumn { base, sequence: SEQUENCE, ..NewColumn::default() };
     let down = Sequence { increment: -1, ..sequence() };
@@ -323,8 +404,10 @@ fn new_columns_take_ids_that_fit_them() {
 #[test]
 fn users_limit_the_numbers_of_their_sequence() {
     let calculating = User { base: Base::Smallint, expression: None, ..user(OTHER) };
-    let sequence =
-        Sequence { users: vec![calculating, User { base: Base::Integer, ..user(TABLE) }], ..sequence() };
+    let sequence = Sequence {
+        users: vec![calculating, User { base: Base::Integer, ..user(TABLE) }, user(CHILD)],
+        ..sequence()
+    };
     assert_eq!(most_of_users(&sequence), i64::from(i32::MAX));
     assert!(matches!(
         judge_sequence(&sequence, false, IdKind::Snowflake),
@@ -756,7 +839,9 @@ fn arguments_must_go_together() {
         assert_eq!(read(kind, tag, generator, former).as_deref(), error);
     }
     assert!(matches!(ValueSource::read("none"), Ok(ValueSource::None)));
-    assert!(matches!(ValueSource::read("some"), Err(ColumnError::UnknownSource(given)) if given == "some"));
+    for (given, shown) in [("some".to_owned(), "some".to_owned()), ("ü".repeat(129), "ü".repeat(128))] {
+        assert_eq!(ValueSource::read(&given), Err(ColumnError::UnknownSource(shown)));
+    }
 }
 
 #[test]
@@ -822,6 +907,11 @@ fn a_bound_sequence_keeps_its_room_and_a_former_identity_keeps_its_sequence() {
     let cannot_end = |most| Err((Kind::NotReady, format!("bound sequence \"s.q\" cannot end at {most}")));
     let narrowed = "column \"id\" of relation \"s.t10\" cannot be of type integer".to_owned();
     assert_eq!(checked(narrow, Some(&column), false), Err((Kind::NotReady, narrowed)));
+    let of_domain = Column { base: Base::Integer, type_name: "d".to_owned(), ..column.clone() };
+    for (base, name) in [(Base::Smallint, "smallint"), (Base::Integer, "d")] {
+        let error = ColumnError::narrowed(&of_domain, base).to_string();
+        assert_eq!(error, format!("column \"id\" of relation \"s.t10\" cannot be of type {name}"));
+    }
     assert_eq!(checked(narrow, Some(&plain), false), cannot_end(i32::MAX));
     assert_eq!(checked(narrow, None, false), cannot_end(i32::MAX));
     let followed = SequenceChange { is_of_column: true, ..narrow };
@@ -922,6 +1012,8 @@ fn a_copy_is_told_a_way() {
         let [tag, generator] = [tag, generator].map(|name| name.map(str::to_owned));
         Binding { tag, generator }
     };
+    let shown = [(Some("t"), None), (None, Some("g")), (None, None)].map(|(tag, by)| of(tag, by).to_string());
+    assert_eq!(shown, ["ids of segment tag \"t\"", "ids of generator \"g\"", "snowflake ids"]);
     let identity = Column { identity: Some(IdentityKind::ByDefault), ..column(TABLE) };
     for (bound, default, attach) in [
         (of(Some("t"), None), "segment_nextval('t'::text);", "'id', kind => 'segment', tag => 't');"),

@@ -59,7 +59,7 @@ impl Wish {
 
     /// Returns whether a bound sequence gives other ids than these.
     fn differs_from(&self, bound: &Binding) -> bool {
-        let other_tag = self.tag.is_some() && bound.tag.is_some() && self.tag != bound.tag;
+        let other_tag = self.tag.is_some() && self.tag != bound.tag;
         let other_generator = self.kind == IdKind::Snowflake && self.generator != bound.generator;
         bound.kind() != self.kind || other_tag || other_generator
     }

@@ -554,7 +554,7 @@ fn ids_of_another_system_name_its_preset() {
         Some(i64::try_from(id).unwrap())
     };
     for (name, _) in PRESETS {
-        let Some(id) = made(name, now.0 - DAY) else { continue };
+        let Some(id) = made(name, now.0 - 29 * DAY) else { continue };
         let same = if matches!(name, "leaf" | "bwmarrin") { "twitter" } else { name };
         assert_eq!(preset_of(id, now), Some(same), "{id}");
     }
@@ -667,6 +667,7 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
     let of_worker = 1 << 48;
     for (former, highest, above) in [
         ("5", 7, 7),
+        ("5", of_worker - 1, of_worker - 1),
         ("5", of_worker, of_worker + (1 << 36)),
         ("snowflake_nextval()", of_worker, of_worker + (1 << 42)),
         ("5", i64::MAX - 1, i64::MAX),
@@ -682,6 +683,26 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
     assert!(matches!(check(&distributed, Some("u")), Err(ColumnError::OtherTag { .. })));
     assert_eq!([check(&distributed, Some("t")), check(&distributed, None)], [Ok(()), Ok(())]);
     assert_eq!(check(&column(TABLE), Some("u")), Ok(()));
+}
+
+#[test]
+fn a_worker_attaches_a_column_in_steps() {
+    let attach = |kind, former, members: &[Column]| {
+        steps::attach_on_node(&members.iter().collect::<Vec<_>>(), &Wish { former, ..Wish::of(kind) })
+    };
+    let first = |keeps_sequences| {
+        [Step::UnbindOnNode(None), Step::DropIdentities { keeps_sequences }, Step::SetDefault].to_vec()
+    };
+    for (kind, former, keeps, last) in [
+        (IdKind::Snowflake, Former::Redirect, true, vec![Step::Bind]),
+        (IdKind::Snowflake, Former::Drop, false, vec![Step::DropSequences]),
+        (IdKind::Segment, Former::Keep, true, vec![Step::Discard]),
+        (IdKind::Segment, Former::Redirect, true, vec![Step::Discard, Step::Bind]),
+    ] {
+        let members = [serial(), column(CHILD)];
+        assert_eq!(attach(kind, former, &members), [first(keeps), last].concat());
+    }
+    assert_eq!(attach(IdKind::Snowflake, Former::Redirect, &[column(TABLE)]), first(true));
 }
 
 #[test]
@@ -787,8 +808,17 @@ fn a_column_is_detached_to_its_former_source() {
             matches!(told, Step::Tell(Notice::Continues { highest: 7, .. })),
             source != ValueSource::None
         );
+        let is_told = |highest| {
+            let steps = detach(IdKind::Snowflake, highest).unwrap();
+            steps.iter().any(|step| matches!(step, Step::Tell(_)))
+        };
+        assert_eq!([is_told(0), is_told(1)], [false, source != ValueSource::None], "without ids, none stay");
         assert_eq!(detach(IdKind::Segment, i64::MAX).is_err(), source != ValueSource::None);
     }
+    let (always, identity_sequence) = (Some(IdentityKind::Always), Some(SEQUENCE));
+    let identity = Column { identity: always, identity_sequence, ..bigint.clone() };
+    let shares = Column { identity_sequence: None, ..identity.clone() };
+    assert_eq!([of_table.identity(&identity), of_table.identity(&shares)], [always, None]);
     // A child that was an identity is one again before its parent. On a cluster, only the table itself is restored.
     let former = Sequence { identity: Some(IdentityKind::Always), ..sequence() };
     let child = Column { table: table(CHILD), owned: vec![SEQUENCE], ..bigint.clone() };
@@ -801,6 +831,17 @@ fn a_column_is_detached_to_its_former_source() {
         Ok(steps.into_iter().filter(|step| matches!(step, Step::RestoreIdentity(..))).collect::<Vec<_>>())
     };
     assert_eq!(restored(true, false), Ok(vec![top.clone()]));
+    let distributed = UserTable { is_distributed: true, ..table(TABLE) };
+    let distributed = facts(vec![Column { table: distributed, ..bigint.clone() }], sequence(), Vec::new());
+    let steps = steps::detach(
+        &distributed,
+        &distributed.columns()[0],
+        own(IdKind::Snowflake),
+        ValueSource::Sequence,
+        7,
+    );
+    let on_coordinator = [Step::UnbindOnNode(Some(7)), Step::RestoreSequence(7)];
+    assert_eq!(steps.unwrap()[..2], on_coordinator);
     assert_eq!(restored(false, true), Ok(vec![restore(CHILD, IdentityKind::Always), top]));
     assert!(matches!(restored(false, false), Err(ColumnError::MayBeNull { table, .. }) if table == "s.t12"));
     let (left, end) = (Sequence { start: 5, max: i64::MAX, ..sequence() }, (i64::MAX, true));
@@ -810,9 +851,13 @@ fn a_column_is_detached_to_its_former_source() {
     let bound = Some(Binding { tag: None, generator: None });
     let others = [Sequence { increment: -1, ..sequence() }, Sequence { bound, ..sequence() }];
     assert_eq!(others.map(|other| resumed(&other, end, None)), [None; 2]);
-    let facts = facts(vec![serial()], Sequence { bound: None, ..sequence() }, Vec::new());
-    let error = steps::attached(&facts, &facts.columns()[0]).unwrap_err();
-    assert!(matches!(error, ColumnError::NotAttached { sequence: None, .. }));
+    for (bound, named) in
+        [(None, None), (Some(Binding { tag: None, generator: None }), Some("s.q".to_owned()))]
+    {
+        let facts = facts(vec![serial()], Sequence { bound, ..sequence() }, Vec::new());
+        let error = steps::attached(&facts, &facts.columns()[0]).unwrap_err();
+        assert!(matches!(error, ColumnError::NotAttached { sequence, .. } if sequence == named));
+    }
 }
 
 #[test]
@@ -963,6 +1008,9 @@ fn a_tag_gets_fit_for_a_column() {
     assert_eq!(provide(None, &restored), Ok(vec![TagStep::Raise(7)]));
     let high = Need { highest: INT, ..need.clone() };
     assert!(matches!(provide(None, &high), Err(ColumnError::TagFull { .. })));
+    for full in [high.clone(), Need { is_new: false, ..high }] {
+        assert!(matches!(provide(Some(&known()), &full), Err(ColumnError::TagExceeds { .. })));
+    }
     let ends = KnownTag { max_value: 7, is_used: true, ..known() };
     assert!(matches!(provide(Some(&ends), &need), Err(ColumnError::TagEnds { limit: 7, .. })));
     let resets = KnownTag { reset: Some("day".to_owned()), is_used: true, ..known() };
@@ -982,6 +1030,13 @@ fn a_new_tag_counts_as_the_columns_sequences() {
     assert_eq!([course(&[10]), course(&[10, 10])], [Course { start: 5, increment: 10 }; 2]);
     for unfit in [&[][..], &[10, 1], &[-1], &[1 << 40]] {
         assert_eq!(course(unfit), Course::DENSE);
+    }
+    // The nodes of a cluster count in ranges of their own.
+    for (is_distributed, course) in [(false, Course { start: 5, increment: 10 }), (true, Course::DENSE)] {
+        let column = Column { table: UserTable { is_distributed, ..table(TABLE) }, ..serial() };
+        let by_tens = Sequence { start: 5, increment: 10, max: i64::MAX, ..sequence() };
+        let steps = steps_of(column, by_tens, (IdKind::Segment, Former::Keep), 7).unwrap();
+        assert!(steps.contains(&Step::RaiseTag { highest: 7, most: i64::MAX, course }), "{steps:?}");
     }
     let counts = |increment| KnownTag { increment: 10, ..known() }.counts_as(increment);
     assert_eq!([counts(10), counts(1), counts(5), known().counts_as(1)], [true, false, false, false]);

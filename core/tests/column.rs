@@ -6,7 +6,7 @@ use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind, resumed};
 use snowflake_ids_core::column::change::{
     Altered, BoundSequence, Meaning, SequenceChange, Stored, Write, meaning, stored,
 };
-use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
+use snowflake_ids_core::column::default::{self, IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::{ColumnError, Obstacle};
 use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, IdentityKind, Reference, Sequence, TagLimit, User, UserTable,
@@ -17,7 +17,7 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::steps::{self, Step, ValueSource};
-use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, provide};
+use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, named_after, provide};
 use snowflake_ids_core::column::verdict::{
     Action, Former, Wish, check_others, ids_of, judge, judge_sequence, lasting_obstacle, most_of_users,
     new_limit, notices, obstacle,
@@ -457,6 +457,15 @@ fn defaults_are_recognised_as_postgres_prints_them() {
         ("snowflake_nextval_text()", None),
     ] {
         assert_eq!(own(expression), expected.map(|(kind, own)| (kind, own.to_owned())), "{expression}");
+    }
+    for (kind, name, written) in [
+        (IdKind::Snowflake, None, "snowflake_nextval()"),
+        (IdKind::Snowflake, Some("it's"), "snowflake_nextval('it''s'::text)"),
+        (IdKind::Segment, Some("it's"), "segment_nextval('it''s'::text)"),
+    ] {
+        assert_eq!(default::of(kind, name), written);
+        assert_eq!(own(written), Some((kind, written.to_owned())));
+        assert_eq!(tag_of(written).as_deref(), name.filter(|_| kind == IdKind::Segment));
     }
     assert!(is_nextval_of("nextval('it''s.q'::regclass)", "it's.q"));
     assert!(!is_nextval_of("nextval('s.q'::regclass) + 1", "s.q"));
@@ -975,6 +984,26 @@ fn known() -> KnownTag {
 }
 
 #[test]
+fn tags_of_two_tables_have_two_names() {
+    let quoted = |name: &[u8]| format!("<{}>", String::from_utf8_lossy(name)).into_bytes();
+    for (schema, table, tag) in [
+        ("s", "t", "s.t"),
+        ("s", "\"t", "s.\"t"),
+        ("a.b", "t", "<a.b>.t"),
+        ("a", "b.t", "a.<b.t>"),
+        ("a", "\"b\".t", "a.<\"b\".t>"),
+        ("\"a", "b.t", "<\"a>.<b.t>"),
+        ("a.b", "\"t", "<a.b>.<\"t>"),
+    ] {
+        assert_eq!(
+            named_after(schema.as_bytes(), table.as_bytes(), quoted),
+            tag.as_bytes(),
+            "{schema} {table}"
+        );
+    }
+}
+
+#[test]
 fn a_tag_gets_fit_for_a_column() {
     const INT: i64 = i32::MAX as i64;
     let course = Course { start: 1_003, increment: 10 };
@@ -982,6 +1011,8 @@ fn a_tag_gets_fit_for_a_column() {
     let create = |max_value| TagStep::Create { max_value, increment: 10, remainder: 3 };
     let given = |known: KnownTag, need: &Need<'_>| provide(Some(&known), need).unwrap();
     assert_eq!(provide(None, &need), Ok(vec![create(INT), TagStep::Raise(7)]));
+    let above = |highest| provide(None, &Need { highest, ..need.clone() }).unwrap();
+    assert_eq!((above(1), above(0)), (vec![create(INT), TagStep::Raise(1)], vec![create(INT)]));
     // A tag that was left when its table was dropped begins anew with a new table, and gets the limit of a column that is not new.
     assert_eq!(given(known(), &need), [TagStep::Drop, create(INT), TagStep::Raise(7)]);
     let old = Need { is_new: false, ..need.clone() };

@@ -6,7 +6,7 @@ use snowflake_ids_core::column::bound::{Unbinding, changes_to_bind, resumed};
 use snowflake_ids_core::column::change::{
     Altered, BoundSequence, Meaning, SequenceChange, Stored, Write, meaning, stored,
 };
-use snowflake_ids_core::column::default::{self, IdKind, is_nextval_of, own, tag_of};
+use snowflake_ids_core::column::default::{self, IdKind, is_nextval_of, own, quoted, tag_of};
 use snowflake_ids_core::column::error::{ColumnError, Obstacle};
 use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, IdentityKind, Reference, Sequence, TagLimit, User, UserTable,
@@ -449,6 +449,7 @@ fn defaults_are_recognised_as_postgres_prints_them() {
         ("segment_id('it''s'::text)", Some((IdKind::Segment, "segment_nextval('it''s'::text)"))),
         ("segment_nextval('a'::text) + segment_nextval('b'::text)", None),
         ("segment_nextval('a'::text, 'b'::text)", None),
+        ("segment_nextval('a''b' || 'c'::text)", None),
         ("segment_nextval()", None),
         ("segment_nextval('a')", None),
         ("segment_nextval(a)", None),
@@ -467,6 +468,7 @@ fn defaults_are_recognised_as_postgres_prints_them() {
         assert_eq!(own(written), Some((kind, written.to_owned())));
         assert_eq!(tag_of(written).as_deref(), name.filter(|_| kind == IdKind::Segment));
     }
+    assert_eq!([quoted("it's"), quoted("\\'")], ["'it''s'", "E'\\\\'''"]);
     assert!(is_nextval_of("nextval('it''s.q'::regclass)", "it's.q"));
     assert!(!is_nextval_of("nextval('s.q'::regclass) + 1", "s.q"));
 }
@@ -780,6 +782,8 @@ fn a_sequence_of_a_distributed_table_goes_on_in_its_nodes_range() {
     assert_eq!(on_node(Some(first + 1), Some(first + 4)), Ok(first + 5));
     assert_eq!(on_node(Some(numbers.last + 1), None), Ok(first + 1));
     assert_eq!(on_node(Some(numbers.last - 1), None), Ok(numbers.last + 1));
+    let even = Unbinding { start: first + 2, max: i64::MAX, ..odd() };
+    assert!(even.number_on_node(&numbers, Some(numbers.last)).is_err());
     assert!(matches!(on_node(None, Some(numbers.last + 1)), Err(ColumnError::EndsOnNode { .. })));
     let above = |base, highest, given| numbers.above(base, Some(highest), given).unwrap_or_default();
     assert_eq!(above(Base::Bigint, first + 7, Some(first + 7)), first + 7);
@@ -1071,6 +1075,7 @@ fn a_new_tag_counts_as_the_columns_sequences() {
     }
     let counts = |increment| KnownTag { increment: 10, ..known() }.counts_as(increment);
     assert_eq!([counts(10), counts(1), counts(5), known().counts_as(1)], [true, false, false, false]);
+    assert!(KnownTag { increment: 2, ..known() }.counts_as(2));
     assert!(!KnownTag { increment: 10, is_made: false, ..known() }.counts_as(10));
 }
 

@@ -131,6 +131,7 @@ fn the_numbers_of_a_series_begin_above_those_in_the_tables() {
     let dated = SeriesRow { reset: Some("year"), ..GAPLESS };
     for (base, row, expected) in [
         ("bigint", &GAPLESS, counted(true)),
+        ("integer", &GAPLESS, counted(true)),
         ("smallint", &monotonic, counted(false)),
         ("text", &GAPLESS, told.clone()),
         ("bigint", &dated, told),

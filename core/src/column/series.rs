@@ -172,8 +172,8 @@ impl FilledTable {
             _ => (false, -1),
         };
         let key_type = match key.base.as_str() {
-            "bigint" | "integer" | "smallint" => "bigint",
-            "text" | "character varying" => "text",
+            "integer" | "smallint" => "bigint",
+            "character varying" => "text",
             other => other,
         };
         let (of, of_key, shown) =

@@ -539,9 +539,11 @@ fn columns_that_refer_by_way_of_others_are_widened_together() {
         ..Reference::default()
     };
     let back = Reference { to: 31, to_number: 0, relation: 30, number: 2, ..reference(Base::Integer) };
+    let older = Reference { relation: 29, table: "s.old".to_owned(), to: 31, to_number: 0, ..chain.clone() };
     let first = Reference { ident: "ref".to_owned(), ..reference(Base::Bigint) };
-    let facts = facts(vec![Column { base: Base::Integer, ..serial() }], sequence(), vec![first, chain, back]);
-    assert_eq!(facts.to_widen(facts.column(TABLE, "id").unwrap()), "s.t10.id, s.far.id");
+    let facts =
+        facts(vec![Column { base: Base::Integer, ..serial() }], sequence(), vec![first, chain, back, older]);
+    assert_eq!(facts.to_widen(facts.column(TABLE, "id").unwrap()), "s.t10.id, s.old.id, s.far.id");
     let refers = |(relation, attribute): (u32, &str)| {
         let attribute = attribute.to_owned();
         Reference { relation, attribute, ..reference(Base::Bigint) }

@@ -4,6 +4,7 @@
 use super::default::{IdKind, is_nextval_of, own};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The type of a column or a sequence, without its domains.
@@ -399,7 +400,7 @@ impl Facts {
 /// once, because a table may have very many ways to another table.
 fn levels(next: &FxHashMap<u32, Vec<u32>>, relation: u32) -> Vec<(u32, usize)> {
     let mut depths = FxHashMap::default();
-    let mut level = vec![relation];
+    let mut level = BTreeSet::from([relation]);
     let mut depth = 0;
     // Two sessions at the same time can make a ring of tables. Any other way has at most one step from each table.
     while !level.is_empty() && depth <= next.len() {
@@ -407,8 +408,6 @@ fn levels(next: &FxHashMap<u32, Vec<u32>>, relation: u32) -> Vec<(u32, usize)> {
             depths.insert(*relation, depth);
         }
         level = level.iter().filter_map(|relation| next.get(relation)).flatten().copied().collect();
-        level.sort_unstable();
-        level.dedup();
         depth += 1;
     }
     let mut found: Vec<_> = depths.into_iter().collect();

@@ -115,8 +115,8 @@ pub fn without_query_ids<T>(work: impl FnOnce() -> T) -> T {
 /// Where there is no index, a sequential scan seems so expensive that the server would compile the plan. `work` must not change
 /// these settings. The variables are set directly, because the settings would take as long as some statements.
 pub(super) fn planned_by_indexes<T>(work: impl FnOnce() -> T) -> T {
-    struct Former([bool; 4], c_int);
-    impl Drop for Former {
+    struct Saved([bool; 4], c_int);
+    impl Drop for Saved {
         fn drop(&mut self) {
             let Self([scans, hashes, merges, compiles], mode) = *self;
             // SAFETY: only the main thread of a process plans statements.
@@ -131,14 +131,14 @@ pub(super) fn planned_by_indexes<T>(work: impl FnOnce() -> T) -> T {
     }
     let generic = pg_sys::PlanCacheMode::PLAN_CACHE_MODE_FORCE_GENERIC_PLAN.cast_signed();
     // SAFETY: as above.
-    let _former = unsafe {
+    let _saved = unsafe {
         let methods = [
             (&raw mut pg_sys::enable_seqscan).replace(false),
             (&raw mut pg_sys::enable_hashjoin).replace(false),
             (&raw mut pg_sys::enable_mergejoin).replace(false),
             (&raw mut pg_sys::jit_enabled).replace(false),
         ];
-        Former(methods, (&raw mut pg_sys::plan_cache_mode).replace(generic))
+        Saved(methods, (&raw mut pg_sys::plan_cache_mode).replace(generic))
     };
     work()
 }

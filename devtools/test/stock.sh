@@ -4,8 +4,8 @@
 # SNOWFLAKE_IDS_WRITE=1 writes the differences there. The suites come from the folder SOURCES, or from the distribution's source
 # package, of the newest minor version that can be had. They and all results stay below target/stock.
 set -euo pipefail
-# PostgreSQL's makefiles would take PROFILE for compiler options.
-unset PROFILE
+# PostgreSQL's makefiles would take PROFILE for compiler options, also from make's own command line.
+unset PROFILE MAKEFLAGS
 # shellcheck source=devtools/servers.sh
 source "$(dirname "$0")/../servers.sh"
 # shellcheck disable=SC2034

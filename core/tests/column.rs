@@ -1039,6 +1039,13 @@ fn a_tag_gets_fit_for_a_column() {
     let narrow = KnownTag { max_value: 32_767, is_used: true, ..known() };
     assert_eq!(given(narrow.clone(), &need), [TagStep::Limit(INT), TagStep::Raise(7)]);
     assert_eq!(given(KnownTag { most: 32_767, ..narrow.clone() }, &need), [TagStep::Raise(7)]);
+    // A column without ids is above those of a tag that was made, but perhaps not above those of another tag.
+    let empty = Need { highest: 0, most: Some(i64::MAX), is_new: false, ..need.clone() };
+    assert_eq!(given(known(), &empty), []);
+    for other in [KnownTag { is_made: false, ..known() }, KnownTag { max_id: -1, ..known() }] {
+        assert_eq!(given(other, &empty), [TagStep::Raise(0)]);
+    }
+    assert_eq!(provide(None, &empty), Ok(vec![create(i64::MAX)]));
     // The limit of the tag itself counts when no column is attached.
     let restored = Need { most: None, ..need.clone() };
     assert_eq!(given(narrow, &restored), [TagStep::Raise(7)]);

@@ -342,7 +342,7 @@ static LIMIT_OF_TAG: Statement = Statement::of_few(
 
 /// A tag, for the column that owns a sequence. Its users are looked up only if the tag may have been left.
 static KNOWN_TAG: Statement = Statement::of_few(
-    "SELECT json_build_object('max_value', s.max_value, 'reset', s.reset, 'increment', s.increment, 'is_made', s.is_made,
+    "SELECT json_build_object('max_value', s.max_value, 'max_id', s.max_id, 'reset', s.reset, 'increment', s.increment, 'is_made', s.is_made,
             'is_new', s.update_time >= transaction_timestamp(),
             'is_used', CASE WHEN s.is_made AND $2 IS NOT NULL THEN snowflake_ids_internal.has_workers()
                 OR snowflake_ids_internal.sequence_tag_is_shared($2, s.tag) ELSE true END,

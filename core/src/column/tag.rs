@@ -23,6 +23,8 @@ pub fn named_after(schema: &[u8], table: &[u8], quoted: impl Fn(&[u8]) -> Vec<u8
 pub struct KnownTag {
     /// The highest id that the tag gives.
     pub max_value: i64,
+    /// The highest id that was reserved.
+    pub max_id: i64,
     /// The period after which the tag starts again.
     pub reset: Option<String>,
     /// The distance of two ids.
@@ -164,6 +166,9 @@ pub fn provide(known: Option<&KnownTag>, need: &Need<'_>) -> Result<Vec<TagStep>
         Err(ColumnError::TagExceeds { tag, limit, most, is_new: known.is_new })
     } else {
         let limits = (limit != known.max_value).then_some(TagStep::Limit(limit));
-        Ok(limits.into_iter().chain([TagStep::Raise(highest)]).collect())
+        // Sessions keep the ids that they have buffered if the tag is above the column anyway.
+        let is_above = highest <= 0 && known.is_made && known.max_id >= 0;
+        let raise = (!is_above).then_some(TagStep::Raise(highest));
+        Ok(limits.into_iter().chain(raise).collect())
     }
 }

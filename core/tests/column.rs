@@ -19,7 +19,7 @@ use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::steps::{self, Step, ValueSource};
 use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, named_after, provide};
 use snowflake_ids_core::column::verdict::{
-    Action, Former, Wish, check_others, ids_of, judge, judge_sequence, lasting_obstacle, most_of_users,
+    Action, SequenceFate, Wish, check_others, ids_of, judge, judge_sequence, lasting_obstacle, most_of_users,
     new_limit, notices, obstacle,
 };
 use snowflake_ids_core::{Explain, Kind, Layout, Node, PRESETS, UnixMicros};
@@ -123,7 +123,7 @@ fn choose<T: Clone>(number: &mut usize, choices: &[T]) -> T {
 
 fn case(mut number: usize) -> Option<Case> {
     let number = &mut number;
-    let wish = Wish { former: choose(number, &Former::ALL), ..Wish::of(choose(number, &IdKind::ALL)) };
+    let wish = Wish { fate: choose(number, &SequenceFate::ALL), ..Wish::of(choose(number, &IdKind::ALL)) };
     let wish = Wish { tag: (wish.kind == IdKind::Segment).then(|| "t".to_owned()), ..wish };
     let mut column = match choose(number, &[0, 1, 2, 3, 4, 5, 6]) {
         0 => serial(),
@@ -215,7 +215,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
         )),
         Action::Bind(_) => against.extend([
             (
-                !is_filled || column.table.is_distributed || wish.former != Former::Redirect,
+                !is_filled || column.table.is_distributed || wish.fate != SequenceFate::Redirect,
                 "no shared sequence",
             ),
             (!sequence.is_owned || column.is_sequence_lent, "another's sequence"),
@@ -589,10 +589,10 @@ fn ids_of_another_system_name_its_preset() {
 fn steps_of(
     column: Column,
     sequence: Sequence,
-    (kind, former): (IdKind, Former),
+    (kind, fate): (IdKind, SequenceFate),
     highest: i64,
 ) -> Result<Vec<Step>, ColumnError> {
-    let wish = Wish { former, ..Wish::of(kind) };
+    let wish = Wish { fate, ..Wish::of(kind) };
     let written = if kind == IdKind::Segment { OF_TAG } else { "snowflake_nextval()" };
     let facts = facts(vec![column], sequence, Vec::new());
     steps::attach(&facts, &facts.columns()[0], &wish, written, highest)
@@ -610,28 +610,28 @@ fn a_column_is_attached_in_steps() {
     let first = |keeps_sequences| {
         [Step::Unbind(7), Step::DropIdentities { keeps_sequences }, Step::SetDefault].to_vec()
     };
-    for (former, most, last) in [
-        (Former::Redirect, 1_000, Some(Step::Bind)),
-        (Former::Keep, i64::MAX, None),
-        (Former::Drop, i64::MAX, Some(Step::DropSequences)),
+    for (fate, most, last) in [
+        (SequenceFate::Redirect, 1_000, Some(Step::Bind)),
+        (SequenceFate::Keep, i64::MAX, None),
+        (SequenceFate::Drop, i64::MAX, Some(Step::DropSequences)),
     ] {
-        let keeps = former != Former::Drop;
+        let keeps = fate != SequenceFate::Drop;
         let raise = raise(7, most);
         let dense: Vec<_> = first(keeps).into_iter().chain([raise]).chain(last.clone()).collect();
-        assert_eq!(steps_of(serial(), sequence(), (IdKind::Segment, former), 7), Ok(dense));
+        assert_eq!(steps_of(serial(), sequence(), (IdKind::Segment, fate), 7), Ok(dense));
         let take = [Step::TakeAbove(7)];
         let ordered: Vec<_> = take.into_iter().chain(first(keeps)).chain(last).collect();
-        assert_eq!(steps_of(serial(), sequence(), (IdKind::Snowflake, former), 7), Ok(ordered));
+        assert_eq!(steps_of(serial(), sequence(), (IdKind::Snowflake, fate), 7), Ok(ordered));
     }
     // A column that is attached again takes no id. A sequence that ends at its type's maximum is widened.
-    let (wish, wide) = ((IdKind::Snowflake, Former::Keep), Sequence { max: i64::MAX, ..sequence() });
+    let (wish, wide) = ((IdKind::Snowflake, SequenceFate::Keep), Sequence { max: i64::MAX, ..sequence() });
     assert_eq!(steps_of(with_default("snowflake_nextval()"), wide.clone(), wish, 7), Ok(first(true)));
     // Without a sequence, none is bound.
-    let wish = (IdKind::Snowflake, Former::Redirect);
+    let wish = (IdKind::Snowflake, SequenceFate::Redirect);
     assert_eq!(steps_of(with_default("snowflake_nextval()"), wide.clone(), wish, 7), Ok(first(true)));
     let narrow = Sequence { base: Base::Integer, max: i32::MAX.into(), ..sequence() };
     for sequence in [wide, narrow] {
-        let steps = steps_of(serial(), sequence, (IdKind::Segment, Former::Redirect), 7).unwrap();
+        let steps = steps_of(serial(), sequence, (IdKind::Segment, SequenceFate::Redirect), 7).unwrap();
         assert!(steps.contains(&raise(7, i64::MAX)));
     }
 }
@@ -639,7 +639,7 @@ fn a_column_is_attached_in_steps() {
 #[test]
 fn a_replaced_default_is_told() {
     let told = |expression: &str| {
-        let wish = (IdKind::Segment, Former::Keep);
+        let wish = (IdKind::Segment, SequenceFate::Keep);
         steps_of(with_default(expression), sequence(), wish, 7).unwrap().swap_remove(0)
     };
     let notice = Notice::Replaced {
@@ -662,7 +662,7 @@ fn a_replaced_default_is_told() {
 #[test]
 fn a_full_column_gets_no_dense_ids() {
     let full = |base: Base| {
-        let wish = (IdKind::Segment, Former::Keep);
+        let wish = (IdKind::Segment, SequenceFate::Keep);
         steps_of(Column { base, ..column(TABLE) }, sequence(), wish, base.maximum())
     };
     for base in [Base::Smallint, Base::Integer, Base::Bigint] {
@@ -675,7 +675,7 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
     let on_nodes = |expression: &str, highest| {
         let column = with_default(expression);
         let column = Column { table: UserTable { is_distributed: true, ..column.table.clone() }, ..column };
-        steps_of(column, sequence(), (IdKind::Segment, Former::Keep), highest).unwrap()
+        steps_of(column, sequence(), (IdKind::Segment, SequenceFate::Keep), highest).unwrap()
     };
     let of_worker = 1 << 48;
     for (former, highest, above) in [
@@ -700,22 +700,22 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
 
 #[test]
 fn a_worker_attaches_a_column_in_steps() {
-    let attach = |kind, former, members: &[Column]| {
-        steps::attach_on_node(&members.iter().collect::<Vec<_>>(), &Wish { former, ..Wish::of(kind) })
+    let attach = |kind, fate, members: &[Column]| {
+        steps::attach_on_node(&members.iter().collect::<Vec<_>>(), &Wish { fate, ..Wish::of(kind) })
     };
     let first = |keeps_sequences| {
         [Step::UnbindOnNode(None), Step::DropIdentities { keeps_sequences }, Step::SetDefault].to_vec()
     };
-    for (kind, former, keeps, last) in [
-        (IdKind::Snowflake, Former::Redirect, true, vec![Step::Bind]),
-        (IdKind::Snowflake, Former::Drop, false, vec![Step::DropSequences]),
-        (IdKind::Segment, Former::Keep, true, vec![Step::Discard]),
-        (IdKind::Segment, Former::Redirect, true, vec![Step::Discard, Step::Bind]),
+    for (kind, fate, keeps, last) in [
+        (IdKind::Snowflake, SequenceFate::Redirect, true, vec![Step::Bind]),
+        (IdKind::Snowflake, SequenceFate::Drop, false, vec![Step::DropSequences]),
+        (IdKind::Segment, SequenceFate::Keep, true, vec![Step::Discard]),
+        (IdKind::Segment, SequenceFate::Redirect, true, vec![Step::Discard, Step::Bind]),
     ] {
         let members = [serial(), column(CHILD)];
-        assert_eq!(attach(kind, former, &members), [first(keeps), last].concat());
+        assert_eq!(attach(kind, fate, &members), [first(keeps), last].concat());
     }
-    assert_eq!(attach(IdKind::Snowflake, Former::Redirect, &[column(TABLE)]), first(true));
+    assert_eq!(attach(IdKind::Snowflake, SequenceFate::Redirect, &[column(TABLE)]), first(true));
 }
 
 #[test]
@@ -883,11 +883,11 @@ fn an_id_must_be_above_the_ids_of_the_column() {
 
 #[test]
 fn arguments_must_go_together() {
-    let read = |kind, tag: Option<&str>, generator: Option<&str>, former| {
-        let error = Wish::read(kind, tag.map(str::to_owned), generator.map(str::to_owned), former).err();
+    let read = |kind, tag: Option<&str>, generator: Option<&str>, fate| {
+        let error = Wish::read(kind, tag.map(str::to_owned), generator.map(str::to_owned), fate).err();
         error.map(|error| error.to_string())
     };
-    for (kind, tag, generator, former, error) in [
+    for (kind, tag, generator, fate, error) in [
         (None, None, None, "keep", Some("kind must not be null")),
         (Some("uuid"), None, None, "keep", Some("unrecognized kind \"uuid\"")),
         (Some("segment"), None, None, "lose", Some("unrecognized value for sequence: \"lose\"")),
@@ -896,7 +896,7 @@ fn arguments_must_go_together() {
         (Some("segment"), Some("t"), None, "keep", None),
         (Some("snowflake"), None, Some("g"), "redirect", None),
     ] {
-        assert_eq!(read(kind, tag, generator, former).as_deref(), error);
+        assert_eq!(read(kind, tag, generator, fate).as_deref(), error);
     }
     assert!(matches!(ValueSource::read("none"), Ok(ValueSource::None)));
     for (given, shown) in [("some".to_owned(), "some".to_owned()), ("ü".repeat(129), "ü".repeat(128))] {
@@ -1079,7 +1079,7 @@ fn a_new_tag_counts_as_the_columns_sequences() {
     for (is_distributed, course) in [(false, Course { start: 5, increment: 10 }), (true, Course::DENSE)] {
         let column = Column { table: UserTable { is_distributed, ..table(TABLE) }, ..serial() };
         let by_tens = Sequence { start: 5, increment: 10, max: i64::MAX, ..sequence() };
-        let steps = steps_of(column, by_tens, (IdKind::Segment, Former::Keep), 7).unwrap();
+        let steps = steps_of(column, by_tens, (IdKind::Segment, SequenceFate::Keep), 7).unwrap();
         assert!(steps.contains(&Step::RaiseTag { highest: 7, most: i64::MAX, course }), "{steps:?}");
     }
     let counts = |increment| KnownTag { increment: 10, ..known() }.counts_as(increment);

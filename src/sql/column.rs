@@ -19,7 +19,7 @@ use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::new_column::NewIds;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::steps::ValueSource;
-use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
+use snowflake_ids_core::column::verdict::{self, Action, SequenceFate, Wish};
 use snowflake_ids_core::error::MAX_TEXT_BYTES;
 use std::ffi::CStr;
 
@@ -134,10 +134,9 @@ fn attach_here(
     let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
         return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
     };
-    let (former, kind) =
-        (sequence.read("sequence")?, kind.as_ref().map(|kind| kind.read("kind")).transpose()?);
+    let (fate, kind) = (sequence.read("sequence")?, kind.as_ref().map(|kind| kind.read("kind")).transpose()?);
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
-    let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
+    let wish = wish(kind.as_deref(), tag.as_ref(), &fate, generator.as_ref())?;
     let mut target = Target { relation, attribute: name_of(&attribute)?, wish, tag, generator, shared: None };
     if is_user == Some(true) {
         steps::check_source(ATTACH, target.generator.as_ref())?;
@@ -173,7 +172,7 @@ fn check_kind(
 ) -> Result<(), ErrorReport> {
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
-    wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?;
+    wish(kind.as_deref(), tag.as_ref(), SequenceFate::Redirect.name(), generator.as_ref())?;
     steps::check_source(ATTACH, generator.as_ref())
 }
 
@@ -246,11 +245,11 @@ fn highest_number(sequence: Oid) -> Result<i64, ErrorReport> {
 fn wish(
     kind: Option<&str>,
     tag: Option<&TextOut>,
-    former: &str,
+    fate: &str,
     generator: Option<&TextOut>,
 ) -> Result<Wish, ErrorReport> {
     let (tag, generator) = (tag.map(TextOut::to_utf8_lossy), generator.map(TextOut::to_utf8_lossy));
-    Wish::read(kind, tag, generator, former).map_err(report)
+    Wish::read(kind, tag, generator, fate).map_err(report)
 }
 
 fn given(argument: Option<&Text<'_>>, name: &'static str) -> Result<Option<TextOut>, ErrorReport> {
@@ -331,7 +330,7 @@ fn bind_sequence(
     let of = of.ok_or_else(|| report(ColumnError::NullArgument("sequence")))?;
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
-    let kind = wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?.kind;
+    let kind = wish(kind.as_deref(), tag.as_ref(), SequenceFate::Redirect.name(), generator.as_ref())?.kind;
     bind::bind(of, kind, tag, generator.as_ref())
 }
 

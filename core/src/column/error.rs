@@ -20,7 +20,7 @@ pub enum ColumnError {
     UnknownSource(String),
     #[error("unrecognized value for sequence: \"{0}\"")]
     #[explain(BadArgument, hint = "Known values are redirect, keep and drop.")]
-    UnknownFormer(String),
+    UnknownSequenceFate(String),
     #[error("snowflake ids have no tag")]
     #[explain(BadArgument, detail = "The tag given is \"{0}\".")]
     #[explain(hint = "Omit the tag, or use kind => 'segment'.")]
@@ -157,9 +157,9 @@ pub enum ColumnError {
     #[explain(
         NotReady,
         detail = "If the sequence is not bound, the other users still get its own numbers.",
-        hint = "Omit the argument sequence => '{former}', so that the sequence is bound."
+        hint = "Omit the argument sequence => '{fate}', so that the sequence is bound."
     )]
-    HasOtherUsers { sequence: String, attribute: String, table: String, former: &'static str },
+    HasOtherUsers { sequence: String, attribute: String, table: String, fate: &'static str },
     #[error(
         "default of column \"{attribute}\" of relation \"{member}\" does not use sequence \"{sequence}\""
     )]

@@ -6,7 +6,7 @@ use super::facts::{Column, Facts, IdentityKind, Sequence};
 use super::notice::Notice;
 use super::other_layout;
 use super::tag::Course;
-use super::verdict::{Former, Wish, most_of_users, shown};
+use super::verdict::{SequenceFate, Wish, most_of_users, shown};
 use crate::clock::UnixMicros;
 use crate::named_enum::named_enum;
 
@@ -112,35 +112,35 @@ pub fn attach(
     steps.extend(members.iter().filter_map(|member| replaced(facts, &members, member, written)));
     let highest_of_tag = if is_distributed && changes { above_other_nodes(column, highest) } else { highest };
     steps.push(if is_distributed { Step::UnbindOnNode(None) } else { Step::Unbind(highest) });
-    steps.push(Step::DropIdentities { keeps_sequences: wish.former != Former::Drop });
+    steps.push(Step::DropIdentities { keeps_sequences: wish.fate != SequenceFate::Drop });
     steps.push(Step::SetDefault);
     // A registry on another server keeps its change even if this transaction is rolled back. So the tag is raised there after
     // all steps that may fail here, and before any node gives ids of the tag.
     if wish.kind == IdKind::Segment {
-        let most = most_of_tag(facts, column, &members, wish.former);
+        let most = most_of_tag(facts, column, &members, wish.fate);
         let course = if is_distributed { Course::DENSE } else { Course::of(facts, &members) };
         steps.push(Step::RaiseTag { highest: highest_of_tag, most, course });
     }
-    steps.extend(of_former(&members, wish.former));
+    steps.extend(of_fate(&members, wish.fate));
     Ok(steps)
 }
 
-fn of_former(members: &[&Column], former: Former) -> Option<Step> {
-    match former {
-        Former::Redirect if members.iter().all(|member| member.owned.is_empty()) => None,
-        Former::Redirect => Some(Step::Bind),
-        Former::Drop => Some(Step::DropSequences),
-        Former::Keep => None,
+fn of_fate(members: &[&Column], fate: SequenceFate) -> Option<Step> {
+    match fate {
+        SequenceFate::Redirect if members.iter().all(|member| member.owned.is_empty()) => None,
+        SequenceFate::Redirect => Some(Step::Bind),
+        SequenceFate::Drop => Some(Step::DropSequences),
+        SequenceFate::Keep => None,
     }
 }
 
 /// Returns the steps that give a column its new default on a worker, after the coordinator and the tag.
 pub fn attach_on_node(members: &[&Column], wish: &Wish) -> Vec<Step> {
-    let keeps_sequences = wish.former != Former::Drop;
+    let keeps_sequences = wish.fate != SequenceFate::Drop;
     let mut steps =
         vec![Step::UnbindOnNode(None), Step::DropIdentities { keeps_sequences }, Step::SetDefault];
     steps.extend((wish.kind == IdKind::Segment).then_some(Step::Discard));
-    steps.extend(of_former(members, wish.former));
+    steps.extend(of_fate(members, wish.fate));
     steps
 }
 
@@ -225,11 +225,11 @@ fn above_other_nodes(column: &Column, highest: i64) -> i64 {
 }
 
 /// Returns the highest id that a column and its sequences can hold.
-fn most_of_tag(facts: &Facts, column: &Column, members: &[&Column], former: Former) -> i64 {
+fn most_of_tag(facts: &Facts, column: &Column, members: &[&Column], fate: SequenceFate) -> i64 {
     let owned = members.iter().flat_map(|member| &member.owned).filter_map(|oid| facts.sequence(*oid));
     // A sequence that ends at its type's maximum is widened.
     let limits = owned.filter(|sequence| sequence.increment > 0 && sequence.max != sequence.base.maximum());
-    let limits = limits.map(|sequence| sequence.max).filter(|_| former == Former::Redirect);
+    let limits = limits.map(|sequence| sequence.max).filter(|_| fate == SequenceFate::Redirect);
     limits.fold(column.base.maximum(), i64::min)
 }
 

@@ -8,7 +8,7 @@ use crate::named_enum::named_enum;
 
 named_enum! {
     /// What becomes of the sequence that filled a column.
-    pub enum Former {
+    pub enum SequenceFate {
         /// The sequence is bound.
         Redirect = "redirect",
         /// The sequence stays, and is not bound.
@@ -27,14 +27,14 @@ pub struct Wish {
     pub tag: Option<String>,
     /// The generator that the caller named.
     pub generator: Option<String>,
-    /// The future of the column's sequence.
-    pub former: Former,
+    /// What becomes of the sequence that filled the column.
+    pub fate: SequenceFate,
 }
 
 impl Wish {
     /// Returns the wish of a caller who names only the kind of ids.
     pub const fn of(kind: IdKind) -> Self {
-        Self { kind, tag: None, generator: None, former: Former::Redirect }
+        Self { kind, tag: None, generator: None, fate: SequenceFate::Redirect }
     }
 
     /// Reads the arguments of a call.
@@ -45,15 +45,15 @@ impl Wish {
         kind: Option<&str>,
         tag: Option<String>,
         generator: Option<String>,
-        former: &str,
+        fate: &str,
     ) -> Result<Self, ColumnError> {
-        let former = Former::named(former).ok_or_else(|| ColumnError::UnknownFormer(shown(former)))?;
+        let fate = SequenceFate::named(fate).ok_or_else(|| ColumnError::UnknownSequenceFate(shown(fate)))?;
         let kind = kind.ok_or(ColumnError::NullArgument("kind"))?;
         let kind = IdKind::named(kind).ok_or_else(|| ColumnError::UnknownKind(shown(kind)))?;
         match (kind, tag, generator) {
             (IdKind::Snowflake, Some(tag), _) => Err(ColumnError::HasTag(shown(&tag))),
             (IdKind::Segment, _, Some(generator)) => Err(ColumnError::HasGenerator(shown(&generator))),
-            (_, tag, generator) => Ok(Self { kind, tag, generator, former }),
+            (_, tag, generator) => Ok(Self { kind, tag, generator, fate }),
         }
     }
 
@@ -271,9 +271,9 @@ fn check_shared(
 ) -> Result<(), ColumnError> {
     let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
     let name = sequence.name.clone();
-    if wish.former != Former::Redirect {
-        let former = wish.former.name();
-        return Err(ColumnError::HasOtherUsers { sequence: name, attribute, table, former });
+    if wish.fate != SequenceFate::Redirect {
+        let fate = wish.fate.name();
+        return Err(ColumnError::HasOtherUsers { sequence: name, attribute, table, fate });
     }
     if let Some(other) = members.iter().find(|member| !member.is_filled_by(sequence)) {
         let member = other.table.name.clone();

@@ -37,7 +37,7 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F> {
     /// Returns a new worker.
     pub fn new(host: &'h H, client: RegistryClient<N>, saved_ranges: SavedRanges<F>) -> Self {
-        Self { host, saved_ranges, client, is_remote: false, turn: 0, waited: Duration::ZERO, lost: None }
+        Self { host, saved_ranges, client, is_remote: false, rounds: 0, waited: Duration::ZERO, lost: None }
     }
 
     /// Runs until there was no request for a while, or until other databases need the worker slot.
@@ -134,20 +134,20 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
         for task in unknown {
             task.deny(&Outcome::Unknown, 1);
         }
-        // Registries take turns for each tag separately, so each tag gets ids from all registries.
+        // The registries rotate for each tag separately, so each tag gets ids from all registries.
         let last =
             |task: &RefillTask<'_, H::Slot>| task.state().registry.load(Relaxed) as usize % endpoints.len();
-        let of_turn = |after| known.iter().copied().filter(|task| last(task) == after).collect();
-        let turns: Vec<Tasks<'_, 'h, H>> = (0..endpoints.len()).map(of_turn).collect();
-        turns
+        let served_by = |after| known.iter().copied().filter(|task| last(task) == after).collect();
+        let groups: Vec<Tasks<'_, 'h, H>> = (0..endpoints.len()).map(served_by).collect();
+        groups
             .into_iter()
             .enumerate()
-            .filter_map(|(after, tasks)| self.serve_in_turn(&endpoints, tasks, after))
+            .filter_map(|(after, tasks)| self.serve_after(&endpoints, tasks, after))
             .max()
     }
 
     /// Serves the tasks whose last ids came from the registry with the index `after`.
-    fn serve_in_turn(
+    fn serve_after(
         &mut self,
         endpoints: &[Endpoint],
         mut tasks: Tasks<'_, 'h, H>,

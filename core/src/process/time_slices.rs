@@ -250,12 +250,12 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
     }
 
     fn due(&self, short: bool, now: Duration) -> Option<Duration> {
-        let of_turn = |time_slice: &TimeSlice<W>| match time_slice.leaves_by {
+        let next_check = |time_slice: &TimeSlice<W>| match time_slice.leaves_by {
             _ if !short || time_slice.ended => None,
             Some(by) => Some(by + FORCE),
             None => Some(time_slice.since + TIME_SLICE),
         };
-        let time_slices = self.served.values().filter_map(of_turn);
+        let time_slices = self.served.values().filter_map(next_check);
         let pauses = self.waiting.keys().filter_map(|one| self.pause_of(*one, now));
         // Times in the past need no wake-up, because this plan has already counted them.
         time_slices.chain(pauses).filter(|due| *due > now).min()

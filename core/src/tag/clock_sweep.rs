@@ -1,6 +1,6 @@
 //! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
 //!
-//! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor
+//! The clock sweep visits one slot after another, as in the buffer manager of Postgres. A slot may be reused if its cursor
 //! has not moved since the sweep's last visit of the slot. Sessions that take ids therefore write nothing for the
 //! sweep. Slots that have not moved for [`IDLE`] are reused first, then slots of the database with the most slots, so
 //! that all databases get the same share of the slots that they use. A slot for which calls wait is never reused.

@@ -1,4 +1,4 @@
-//! The refill workers. If more databases wait than refill workers can run, the workers serve the databases in turn.
+//! The refill workers. If more databases wait than refill workers can run, the databases share them by time slices.
 //! [`TimeSlices`] plans the workers' time slices; this module collects the input and executes the plan.
 
 use crate::pg::clock::uptime;

@@ -59,7 +59,7 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
             self.ask_each(registry, sound.chunks(registry.most()).chain(failed.chunks(1)));
         if serves
             && waits
-            && let Some(task) = self.turn_of(&were_locked)
+            && let Some(task) = self.row_to_wait_for(&were_locked)
         {
             left.retain(|other| !std::ptr::eq(*other, task));
             left.extend(self.ask(registry, &[task], LockWait::Wait).0);
@@ -69,7 +69,7 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
 
     /// Returns a task whose row is still locked. Each round returns a different task. A changed number of denials shows
     /// that the registry answered for the task in this round, so the task's row is not locked.
-    fn turn_of<'j>(
+    fn row_to_wait_for<'j>(
         &mut self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
     ) -> Option<&'j RefillTask<'h, H::Slot>> {
@@ -81,9 +81,9 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
             .filter(|(task, before)| is_locked(task, *before))
             .map(|(task, _)| *task)
             .collect();
-        let turn = self.turn;
-        self.turn = turn.wrapping_add(1);
-        locked.get(turn.checked_rem(locked.len())?).copied()
+        let round = self.rounds;
+        self.rounds = round.wrapping_add(1);
+        locked.get(round.checked_rem(locked.len())?).copied()
     }
 
     /// Sends one request after another until the registry fails or the worker has to exit. The first request is always sent.

@@ -15,7 +15,7 @@ pub struct RefillWorker<'h, H, N: Network, F> {
     /// True if the last round found registries on other servers in use.
     pub(super) is_remote: bool,
     /// The number of rounds, which selects the locked row to wait for.
-    pub(super) turn: usize,
+    pub(super) rounds: usize,
     /// The uptime of the last wait for a locked row of a registry on another server.
     pub(super) waited: Duration,
     /// The uptime at which received ids were last lost, because they could not be recorded.

@@ -3,6 +3,7 @@
 //! The planner can replace a call of a simple SQL function with the function's body. The planner hook then does not see the
 //! body. If the function is not inlined, the server plans the body as a separate statement, which the hook sees.
 
+use super::redirect::CALLED;
 use super::text::bytes_of;
 use super::tuple;
 use pgrx::{pg_guard, pg_sys};
@@ -17,11 +18,6 @@ static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
 
 /// The OID of the language SQL.
 const SQL: u32 = 14;
-/// Names of the sequence functions, as they occur in `prosrc`.
-const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
-/// Calls of the sequence functions, as they occur in `prosqlbody`.
-const CALLS: [&[u8]; 5] =
-    [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
 
 /// Keeps SQL functions that call a sequence from being inlined as long as `wanted` returns true. Call this function only
 /// while the server loads libraries.
@@ -55,7 +51,7 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
                 tuple::cached_column(cache, row, number).map(|text| bytes_of(text))
             };
             found.prolang.to_u32() == SQL && {
-                column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word)
+                column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_name)
                     || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call)
             }
         }
@@ -63,19 +59,22 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
     calls == Some(true)
 }
 
-/// Returns whether the source contains one of the words. A word at the end of a longer name does not count.
-fn has_word(source: &[u8]) -> bool {
+/// Returns whether the source contains the name of a sequence function. A name at the end of a longer name does not count.
+fn has_name(source: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    WORDS.iter().any(|word| {
-        let mut found = source.windows(word.len()).enumerate();
+    CALLED.iter().any(|(_, name)| {
+        let mut found = source.windows(name.len()).enumerate();
         found.any(|(place, part)| {
-            part.eq_ignore_ascii_case(word)
+            part.eq_ignore_ascii_case(name.as_bytes())
                 && !place.checked_sub(1).is_some_and(|before| is_of_name(&source[before]))
         })
     })
 }
 
-/// Returns whether a body that was parsed at CREATE FUNCTION contains one of the calls.
+/// Returns whether a body that was parsed at CREATE FUNCTION contains a call of a sequence function.
 fn has_call(body: &[u8]) -> bool {
-    CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))
+    CALLED.iter().any(|(oid, _)| {
+        let call = format!(":funcid {oid} ").into_bytes();
+        body.windows(call.len()).any(|part| part == call)
+    })
 }

@@ -83,7 +83,8 @@ pub enum Called {
     Setval3,
 }
 
-const CALLED: [(u32, &str); 5] =
+/// The OIDs and names of these functions, in the order of [`Called`].
+pub(super) const CALLED: [(u32, &str); 5] =
     [(1574, "nextval"), (1575, "currval"), (2559, "lastval"), (1576, "setval"), (1765, "setval")];
 
 impl Called {

@@ -179,7 +179,7 @@ impl CachedSeries {
         {
             return Ok(Some(day));
         }
-        let (day, then) = store::period(reset, &self.series.time_zone)?;
+        let (day, then) = self.table.as_owner_qualified(|| store::period(reset, &self.series.time_zone))?;
         // The period is not cached if another period is current a few seconds later. The present period is then about to
         // end, or the time zone's clocks are about to be put back over midnight.
         self.period.set((day == then).then_some((day, now)));

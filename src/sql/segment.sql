@@ -322,10 +322,11 @@ BEGIN
 END
 $$;
 
-/* Returns the first day of a dated tag's present period; null for other tags. */
-CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
-LANGUAGE sql AS $$
-    SELECT pg_catalog.date_trunc(reset, pg_catalog.timezone(time_zone, pg_catalog.clock_timestamp()))::pg_catalog.date
+/* Returns the first day of the period of a dated tag or series at a time; null without a reset. Written so that the planner
+   inlines it: without SET and STRICT, and with each argument used once. */
+CREATE FUNCTION snowflake_ids_internal.period_at(reset text, time_zone text, at timestamptz DEFAULT pg_catalog.clock_timestamp())
+RETURNS date LANGUAGE sql AS $$
+    SELECT pg_catalog.date_trunc(reset, pg_catalog.timezone(time_zone, at))::pg_catalog.date
 $$;
 
 /* Locks a tag against reservations of all sessions; returns the highest reserved id. */
@@ -339,7 +340,7 @@ BEGIN
     -- The trigger segment_skip raises the row, if this is its first change after a promotion.
     UPDATE snowflake_ids.segment AS s SET update_time = clock_timestamp()
     WHERE s.tag = segment_lock.tag COLLATE "C" AND snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline, s.copied) > 0;
-    SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    SELECT CASE WHEN s.period < snowflake_ids_internal.period_at(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
     PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
     RETURN reserved;
@@ -353,7 +354,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id,
-        period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
+        period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.period_at(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
         generation = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.generation END,
         timeline = snowflake_ids_internal.segment_timeline(), system_identifier = snowflake_ids_internal.system_identifier()
@@ -391,7 +392,7 @@ BEGIN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
     END IF;
     SELECT s.period INTO later FROM snowflake_ids.segment AS s
-    WHERE force AND s.tag = segment_set.tag COLLATE "C" AND s.period > snowflake_ids_internal.segment_period(s.reset, s.time_zone);
+    WHERE force AND s.tag = segment_set.tag COLLATE "C" AND s.period > snowflake_ids_internal.period_at(s.reset, s.time_zone);
     IF later IS NOT NULL THEN
         RAISE NOTICE 'numbers of segment tag "%" will come again', tag USING
             DETAIL = format('The tag goes back from the period that begins at %s, in which numbers up to %s may be in use.', later, issued),

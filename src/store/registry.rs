@@ -113,7 +113,7 @@ static HAND_OVER: Statement = Statement::of_many(
          period = CASE WHEN s.reset IS NOT NULL THEN EXCLUDED.period END,
          version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id - s.max_step::numeric * s.increment
-                ELSE EXCLUDED.period <= snowflake_ids_internal.segment_period(s.reset, s.time_zone)
+                ELSE EXCLUDED.period <= snowflake_ids_internal.period_at(s.reset, s.time_zone)
                      AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
 );
 

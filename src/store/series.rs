@@ -195,8 +195,8 @@ pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
 pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
 
 static PERIOD: Statement = Statement::new(
-    "SELECT pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now))::pg_catalog.date OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date,
-            pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval))::pg_catalog.date
+    "SELECT snowflake_ids_internal.period_at($1, $2, c.now) OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date,
+            snowflake_ids_internal.period_at($1, $2, c.now OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval)
                 OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
      FROM (SELECT pg_catalog.clock_timestamp() AS now OFFSET 0) AS c",
 );

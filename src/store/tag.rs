@@ -42,8 +42,8 @@ macro_rules! read_sql {
             $locked,
             ") s,
              LATERAL (SELECT greatest(s.period, CASE WHEN s.reset IS NOT NULL THEN
-                               date_trunc(s.reset, snowflake_ids_internal.segment_present(s.system_identifier, s.timeline, s.copied)
-                                             AT TIME ZONE s.time_zone)::date END) AS label) p,
+                               snowflake_ids_internal.period_at(s.reset, s.time_zone,
+                                   snowflake_ids_internal.segment_present(s.system_identifier, s.timeline, s.copied)) END) AS label) p,
              LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
              LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,
              LATERAL (SELECT late.last - interval '24 hours' AS instant) before,

@@ -55,7 +55,7 @@ fn what_a_session_waits_for_is_before_what_none_does_yet_but_not_for_ever() {
 }
 
 #[test]
-fn the_longest_served_makes_room_once_its_turn_is_over() {
+fn the_longest_served_makes_room_once_its_time_slice_is_over() {
     let mut time_slices = Pool::default();
     time_slices.record([], busy([5]), at(0));
     time_slices.record(now([1, 2]), busy([5, 4]), at(10));

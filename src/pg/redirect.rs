@@ -1,4 +1,5 @@
-//! The planner hook that redirects calls of sequence functions to functions of the extension.
+//! The planner hook that redirects calls of sequence functions to functions of the extension, gives former identities their
+//! values and OVERRIDING, and records the ids of defaults for `currval`.
 //!
 //! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
 //! the server's functions.

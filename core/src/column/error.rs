@@ -1,4 +1,5 @@
-//! The reasons why a column cannot take ids, or a sequence cannot be bound.
+//! The reasons why a column cannot take ids, or a sequence cannot be bound; and why a statement on such a column is refused:
+//! COPY, INSERT, UPDATE, ALTER TABLE, ALTER SEQUENCE.
 
 use super::default::{self, IdKind, quoted};
 use super::facts::{Base, Binding, Column, Sequence};

@@ -47,7 +47,7 @@ impl KnownTag {
     }
 }
 
-/// A tag that a dropped sequence was bound to.
+/// A tag of a dropped column, or of a dropped sequence that was bound to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of the tables")]
 pub struct LeftTag {

@@ -1,4 +1,4 @@
-//! Leases of worker ids: the search for a worker id among the registry's rows.
+//! Leases of worker ids: when a lease is renewed, and the search for a worker id among the registry's rows.
 //!
 //! The holder issues only ids of ticks before the expiry, and the next holder begins at or after the expiry. So two holders
 //! never issue the same id, even if the first holder is paused, has no network or has a wrong clock. Clocks only decide

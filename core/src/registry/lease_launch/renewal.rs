@@ -1,4 +1,5 @@
-//! The times of lease renewals, and of log messages about missing renewals.
+//! When the launcher asks for a renewal: after a start, a failure or a jump of the clock; and messages about missing renewals.
+//! `core/src/server/lease.rs` says when a renewal is due.
 
 use crate::backoff::Backoff;
 use std::time::Duration;

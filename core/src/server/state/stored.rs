@@ -1,4 +1,4 @@
-//! The fields of the state, and the identity of a data directory, which distinguishes the directory from its copies.
+//! The fields of the state, and the identity of a data directory: whether a state file is this server's own, or that of a copy.
 
 use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, Others};
 use super::machine::Machine;

@@ -104,10 +104,18 @@ stage_begin() {
   on_with_secrets registry --file=devtools/test/monitoring/registry.sql
   on_with_secrets client --set=registry_port="$(<"$cluster/registry/port")" --file=devtools/test/monitoring/client.sql
   on node --command="SELECT snowflake_ids.segment_create('rows')" >"$cluster/created"
+  # A server that leases worker ids to another one also leases its own.
+  on node --command="INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, system_identifier, timeline, host, port,
+      data_directory, token, expires_at, clock, last_time, leased_at, renewed_at, layout)
+    SELECT 0, 31, 1, 1, 'elsewhere', 5432, '/elsewhere', 1, now() + interval '30 days', now(), now(), now(), now(), s.layout
+    FROM snowflake_ids.status AS s" >/dev/null
+  await 'the node leases its worker id' 60 leases node
   load rows node "SELECT count(snowflake_nextval()), count(segment_nextval('rows')) FROM generate_series(1, 100)"
   load far client "SELECT count(snowflake_nextval()), count(segment_nextval('far')) FROM generate_series(1, 10)"
   stage_prometheus
 }
+
+leases() { [[ $(value "$1" 'SELECT leased_from IS NOT NULL FROM snowflake_ids.status') == t ]]; }
 
 # load NAME SERVER STATEMENT: runs the statement several times a second until load_end NAME, and ignores failures. The server's
 # own pg_sleep would follow the false clock.

@@ -1,4 +1,5 @@
-//! The choice of the next registry, and the pause before a failed registry is asked again.
+//! The choice of the next registry, and the pause before a failed registry is asked again. `process/refill/remote.rs` limits the
+//! wait for an answer.
 //!
 //! Healthy registries take turns. A failed registry is skipped for a pause that doubles with each failure, as in Tinyid and
 //! TDDL. A retry may take the whole time limit of a request, so healthy registries are asked first while a session waits for

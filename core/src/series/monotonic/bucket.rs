@@ -1,4 +1,4 @@
-//! A bucket: the numbers of some keys, in two cache lines.
+//! A bucket: the numbers of some keys, in two cache lines, and the choice of the key that is evicted.
 
 use crate::sync::{AtomicU64, Ordering, pause};
 

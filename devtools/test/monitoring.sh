@@ -81,6 +81,8 @@ false_ones=$(fired "$load_seconds")
 echo "no alert fired"
 say faults
 faults
+# The forecast of a tag's end needs two counts, half an hour apart; monitoring/alerts_test.yaml tries its alert.
+unset 'untried[SnowflakeIdsTagEnding]'
 check_known
 [[ ${#untried[@]} -eq 0 ]] || fail "No fault was made for these alerts: ${!untried[*]}"
 say 'what fired'

@@ -57,15 +57,6 @@ leave_tag() {
   on node --command="SELECT snowflake_ids.segment_drop('narrow')" >/dev/null
 }
 
-short_tag() {
-  on node --command="SELECT snowflake_ids.segment_create('short', max_value => 1000000)" >/dev/null
-  load short node "SELECT count(segment_nextval('short')) FROM generate_series(1, 10)"
-}
-no_short_tag() {
-  load_end short
-  on node --command="SELECT snowflake_ids.segment_drop('short')" >/dev/null
-}
-
 # 35 bits of milliseconds are 397 days.
 old_layout() {
   on client --command="SELECT snowflake_ids.generator_create('old', '35/5/5/12 epoch=$(date --utc --date='390 days ago' +%F)')" >/dev/null
@@ -107,7 +98,6 @@ faults() {
   fault 'layout near its end' old_layout no_old_layout SnowflakeIdsLayoutEnding
   fault "tag's row locked" lock_tag unlock_tag 'SnowflakeIdsRefillsFail SnowflakeIdsTagDry' SnowflakeIdsTagWaits
   fault 'tag with segments of one id' crowd_tag leave_tag SnowflakeIdsTagWaits
-  fault 'tag near its max_value' short_tag no_short_tag SnowflakeIdsTagEnding
   fault 'registry away' stop_registry start_registry SnowflakeIdsRegistryFails \
     'SnowflakeIdsMetricsGone SnowflakeIdsRefillsFail SnowflakeIdsTagDry SnowflakeIdsTagWaits'
   fault 'exporter away' stop_exporter start_exporter SnowflakeIdsMetricsGone

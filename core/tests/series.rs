@@ -8,7 +8,7 @@ use snowflake_ids_core::series::{
 use snowflake_ids_core::{Explain, Kind};
 use std::borrow::Cow;
 
-const ROW: SeriesRow<'static> = SeriesRow {
+pub const ROW: SeriesRow<'static> = SeriesRow {
     id: Some(7),
     kind: "gapless",
     key_type: "bigint",

@@ -1,24 +1,12 @@
 //! The verdict on a column that a series fills: each reason against it, and the steps.
 
+use crate::series::ROW;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::column::series::{FillError, FillStep, FilledColumn, FilledTable};
 use snowflake_ids_core::series::{Series, SeriesRow};
 
 const ROLE: u32 = 10;
-const GAPLESS: SeriesRow<'static> = SeriesRow {
-    id: Some(7),
-    kind: "gapless",
-    key_type: "bigint",
-    start: Some(1),
-    max_value: Some(i16::MAX as i64),
-    reset: None,
-    time_zone: "UTC",
-    format: None,
-    step: None,
-    max_step: None,
-    sections: None,
-    scope: None,
-};
+const GAPLESS: SeriesRow<'static> = SeriesRow { max_value: Some(i16::MAX as i64), ..ROW };
 
 fn column(name: &str, base: &str) -> FilledColumn {
     FilledColumn {

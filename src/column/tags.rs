@@ -62,7 +62,6 @@ static HIGHEST: Statement = Statement::of_few(
             AND NOT EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = m.tag) AS is_gone OFFSET 0) AS g
      WHERE s.seqrelid = $1",
 );
-static NEXT: Statement = Statement::new("SELECT snowflake_nextval()");
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.as_owner($1, format('ALTER SEQUENCE %s %s', $1::regclass, $2))",
 );
@@ -240,10 +239,6 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorRepor
 
 /// Takes an id by a default of this extension.
 pub fn take(written: &TextOut) -> Result<i64, ErrorReport> {
-    if written.as_bytes() == b"snowflake_nextval()" {
-        // The most frequent default is not planned at each call.
-        return Ok(NEXT.value::<i64>(&[]).map_err(spi)?.unwrap_or_default());
-    }
     let sql = CString::new([b"SELECT (", written.as_bytes(), b")::bigint"].concat()).unwrap_or_default();
     Ok(statement::number(&sql).map_err(spi)?.unwrap_or_default())
 }

@@ -277,6 +277,13 @@ static NAMED_BY: Statement = Statement::of_many(
     FROM uses AS u GROUP BY u.sequence",
 );
 
+/// The tag that is named after a relation, the relation's name, and whether its owner may not move the tag.
+static UNNAMED_TAG: Statement = Statement::of_few(concat!(
+    "SELECT n.tag, c.oid::regclass::text, n.is_tag_denied FROM pg_class AS c CROSS JOIN LATERAL ",
+    tag!("true"),
+    " AS n WHERE c.oid = $1"
+));
+
 static COUNT_TAGS: Statement = Statement::new("SELECT count(*) FROM snowflake_ids.segment");
 
 /// Uses of a column that INSERT meets, or that calculate with the column in a narrower type.
@@ -417,6 +424,16 @@ pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport
         references.extend(found);
     }
     gather(columns, sequences, references)
+}
+
+/// Returns the tag that is named after a relation, the relation's name, and whether the tag exists and the relation's owner may
+/// not move it; None if there is no such relation.
+pub fn unnamed_tag(of: Oid) -> Result<Option<(TextOut, TextOut, bool)>, ErrorReport> {
+    let found = UNNAMED_TAG.first(&[of.into()], |row| {
+        Ok((row.get::<TextOut>(1)?, row.get::<TextOut>(2)?, row.get::<bool>(3)? == Some(true)))
+    });
+    let Some((tag, relation, is_denied)) = found.map_err(spi)? else { return Ok(None) };
+    Ok(tag.zip(relation).map(|(tag, relation)| (tag, relation, is_denied)))
 }
 
 /// Returns the number of tags.

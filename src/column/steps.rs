@@ -50,13 +50,6 @@ static ATTACH: Statement = Statement::new("SELECT snowflake_ids.attach($1, $2, $
 static DISCARD: Statement = Statement::new("SELECT snowflake_ids.segment_discard($1)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 
-/// A relation's name, and whether a tag exists that the relation's owner may not move.
-static DENIED_TAG: Statement = Statement::new(
-    "SELECT c.oid::regclass::text, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = $2 COLLATE \"C\"
-         AND NOT snowflake_ids_internal.may_move_tag(c.relowner, $2))
-     FROM pg_class AS c WHERE c.oid = $1",
-);
-
 static VOID_RECEIVED: Statement =
     Statement::new("UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = $1 COLLATE \"C\"");
 
@@ -151,11 +144,7 @@ pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<()
 
 /// Returns the tag that is named after a table or a sequence; None if there is no such relation. Checks the right to the tag.
 pub fn unnamed_tag(of: Oid) -> Result<Option<TextOut>, ErrorReport> {
-    let Some(tag) = tags::named_after(of) else { return Ok(None) };
-    let found = DENIED_TAG.first(&[of.into(), tag.clone().into()], |row| {
-        Ok((row.get::<TextOut>(1)?, row.get::<bool>(2)? == Some(true)))
-    });
-    let Some((Some(relation), is_denied)) = found.map_err(spi)? else { return Ok(None) };
+    let Some((tag, relation, is_denied)) = facts::unnamed_tag(of)? else { return Ok(None) };
     let name = tag.to_utf8_lossy();
     verdict::check_unnamed_tag(&relation.to_utf8_lossy(), Some(&name), is_denied).map_err(report)?;
     Ok(Some(tag))

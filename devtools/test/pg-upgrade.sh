@@ -9,6 +9,9 @@ source "$(dirname "$0")/../lib.sh"
 [[ $# -ge 2 && -n $1 && -n $2 ]] || fail "Say from where to where: make test-pg-upgrade FROM=/path/to/pg_config TO=/path/to/pg_config"
 from=$1 to=$2
 shift 2
+for pg_config in "$from" "$to"; do
+  "$pg_config" --version >/dev/null || fail "This is no pg_config: $pg_config"
+done
 
 # package PG_CONFIG: builds the extension for this pg_config, and prints the folder of the build.
 package() {

@@ -27,8 +27,9 @@ pub enum Guard {
     UsedNamed,
     /// A server does not choose a worker id that another server has recorded in a table of the cluster.
     RecordedNamed,
-    /// A server gives up a worker id that it chose itself when one of its databases begins to use a registry.
-    ChosenLeft,
+    /// A server gives up a worker id that it chose itself, or leased elsewhere, when one of its databases begins to use a
+    /// registry.
+    ForeignLeft,
     /// A leased worker id fits the worker field of all layouts in use.
     LeaseFits,
     /// A server reports no last id to the registry that is ahead of the server's own clock.

@@ -106,7 +106,7 @@ fn worker_ids_of_one_server_come_from_one_registry() {
     assert_eq!(state.held_for(1, "b"), None, "the database that has it may go elsewhere");
     assert_eq!(state.held_for(2, "a"), None, "another one may use the same");
     assert_eq!(state.held_for(2, "b"), Some(1));
-    assert!(!state.draw_from(1, Some("b")));
+    assert!(state.draw_from(1, Some("b")));
     assert_eq!(
         (state.held_for(2, "b"), state.held_for(2, "a")),
         (None, Some(1)),
@@ -129,6 +129,38 @@ fn worker_ids_of_one_server_come_from_one_registry() {
     assert_eq!((state.held_for(2, "c"), state.held_for(2, "own")), (Some(3), None));
     state.source.move_by(4, None);
     assert_eq!(state.held_for(2, "own"), Some(4), "another database is about to");
+}
+
+#[test]
+fn a_worker_id_of_elsewhere_is_given_up_as_a_database_joins_a_registry() {
+    let from = |identity: &str| {
+        let origin = Origin { identity: identity.into(), server: "central".into() };
+        let mut state = leased();
+        state.leased_from(1, Some(&origin));
+        state.lease.as_mut().unwrap().origin = Some(origin);
+        state
+    };
+    let of_own_tables = |leases_out: bool| {
+        let mut state = leased();
+        state.leased_from(1, None);
+        if leases_out {
+            state.leases_out(&here(LEASED), 1, "own");
+        }
+        state
+    };
+    for (mut state, database, joined, is_left) in [
+        (of_own_tables(false), 1, Some("a"), true),
+        (of_own_tables(true), 1, Some("a"), true),
+        (of_own_tables(true), 2, Some("own"), false),
+        (of_own_tables(true), 1, None, false),
+        (from("a"), 2, Some("a"), false),
+        (from("a"), 3, Some("c"), true),
+    ] {
+        let before = state.lease.clone();
+        assert_eq!(state.draw_from(database, joined), is_left, "{joined:?}");
+        let (kept, former) = if is_left { (None, before) } else { (before, None) };
+        assert_eq!((state.node.is_none(), state.lease, state.former), (is_left, kept, former), "{joined:?}");
+    }
 }
 
 #[test]

@@ -329,7 +329,7 @@ fn issues_unleased(seed: u64) -> bool {
 
 #[test]
 fn a_chosen_worker_id_that_is_kept_as_a_server_joins_is_not_leased() {
-    needs(Guard::ChosenLeft, issues_unleased);
+    needs(Guard::ForeignLeft, issues_unleased);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Joining a registry: its checks and its effects.
 
-use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said};
+use snowflake_ids_server_tests::cluster::{
+    JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said, strangers,
+};
 use snowflake_ids_server_tests::port::Port;
 use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::{held, serving};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
 use std::net::TcpListener;
@@ -271,6 +274,29 @@ fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<
     let taken = load.end();
     assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
     taken.unique()
+}
+
+/// Another node of the registry may hold the worker id that the server leased from its own tables.
+#[test]
+fn a_registry_that_joins_another_leases_its_worker_id_there_at_once() -> Result<()> {
+    let (registry, node, _) = strangers()?;
+    let mut client = serving(&node)?;
+    client.run("delete from snowflake_ids.worker_lease where host like 'elsewhere%'")?;
+    let load = node.load(2)?;
+    for call in [JOIN, LEAVE, JOIN] {
+        load.goes_on()?;
+        client.run(call)?;
+        let scope = if call == JOIN { SHARED } else { LOCAL };
+        wait::until_true(scope, || Ok(status::<String>(&mut client, "scope")? == scope))?;
+    }
+    wait::until_true("its own tables have no lease", || Ok(held(&mut client)?.is_empty()))?;
+    let worker_id: i32 = status(&mut client, "worker_id")?;
+    let leased = format!(
+        "select count(*) from snowflake_ids.worker_lease where worker_id = {worker_id} and released_at is null"
+    );
+    ensure!(registry.connect("postgres")?.one::<i64>(&leased)? == 1);
+    load.goes_on()?;
+    load.end().unique()
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct Acquisition {
     /// The present lease, which is to be replaced, for example because the clock is behind the ids of the lease's
     /// worker id, or because the lease is from another registry.
     pub lease: Option<Lease>,
+    /// The lease to give back once the server has another one: `lease`, or a lease from this server's own tables that was
+    /// given up when the server joined a registry.
+    pub previous: Option<Lease>,
     /// The token of the present or previous lease.
     pub token: Option<i64>,
     /// A lease from the previous registry. The server shows this lease to the registry that replaced the previous
@@ -95,7 +98,9 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             }
         };
         self.check_lease(&lease, &acquisition)?;
-        let former = acquisition.lease.as_ref().filter(|former| !lease.is_same(former));
+        let previous = acquisition.previous.as_ref();
+        // The row in this server's own tables is given back even if the registry leased the same worker id.
+        let former = previous.filter(|former| !lease.is_same(former) || lease.origin != former.origin);
         if let Some(former) = former.filter(|_| !holds(Guard::ReleaseLast)) {
             self.release(former);
         }
@@ -106,7 +111,9 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
         self.record_granted(expiry);
         if let Some(former) = former {
-            self.host.record(LeaseEvent::Switched);
+            if !lease.is_same(former) {
+                self.host.record(LeaseEvent::Switched);
+            }
             self.release(former);
         }
         Ok(LeaseStep::Done)
@@ -242,6 +249,7 @@ impl Acquisition {
             may_widen: lease.is_none() || behind,
             token: known.map(|known| known.token),
             former: former.and_then(|(known, endpoint)| former_lease(known, endpoint, entry.datacenter, now)),
+            previous: lease.clone().or(state.former.clone().filter(|former| former.origin.is_none())),
             lease,
             layout: here.layout,
             max_drift: here.max_drift,

@@ -43,23 +43,35 @@ impl State {
     }
 
     /// Records that a committed transaction made a database join the registry with the identity `identity`, or leave
-    /// its registry if `identity` is None. A server that joins gives up a worker id that it chose itself, because the
-    /// registry may lease the same worker id to another server. Returns true if a worker id was given up.
+    /// its registry if `identity` is None. A server that joins gives up a worker id that it chose itself, or leased from
+    /// another registry or from its own tables, because the registry may lease the same worker id to another server.
+    /// Returns true if a worker id was given up.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
         if self.source.moving() == Some(database) && (identity.is_some() || !self.source.is_alone()) {
             self.source.end_move();
         }
-        let has_chosen = self.lease.as_ref().is_some_and(Lease::is_chosen) && holds(Guard::ChosenLeft);
+        let has_foreign = self.lease.as_ref().is_some_and(|lease| !self.is_leased_by(identity, lease))
+            && holds(Guard::ForeignLeft);
         // Another registry than before is left by this database, or was used by a database that is gone: see `held_for`.
         let is_other = |identity: &&str| self.source.shared().is_some_and(|shared| shared != *identity);
-        let Some(identity) = identity.filter(|identity| has_chosen || is_other(identity)) else {
+        let Some(identity) = identity.filter(|identity| has_foreign || is_other(identity)) else {
             return false;
         };
         self.source.settle(WorkerIdSource::Leased { database, shared: Some(identity.to_owned()) });
-        if has_chosen {
+        if has_foreign {
             self.leave_former();
         }
-        has_chosen
+        has_foreign
+    }
+
+    /// Returns whether the registry with the identity `identity` granted this lease. This server's own registry has that
+    /// identity if `source` says so.
+    fn is_leased_by(&self, identity: Option<&str>, lease: &Lease) -> bool {
+        let of = match &lease.origin {
+            Some(origin) => Some(origin.identity.as_str()),
+            None => self.source.shared().filter(|_| !lease.is_chosen()),
+        };
+        of.is_some() && of == identity
     }
 
     /// Gives up a worker id that the server chose itself, because `database` belongs to a Citus cluster. The nodes of a

@@ -176,6 +176,20 @@ done
 is 'no id twice after detach' "$((count * 100))|t" sql "
   SELECT count(*) FILTER (WHERE way = 'after'), count(*) = count(DISTINCT id) FROM invoices"
 
+sql "CREATE TABLE stock (tenant bigint, id bigint, way text, PRIMARY KEY (tenant, id));
+  SELECT create_distributed_table('stock', 'tenant');
+  INSERT INTO stock SELECT 1, n, 'before' FROM generate_series(1, 100) AS n" >/dev/null
+is 'attach of a table with rows' '' sql "SELECT snowflake_ids.attach('stock', 'id', 'segment')"
+sql "INSERT INTO stock (tenant, way) SELECT 2, 'after' FROM generate_series(1, 100)"
+is 'no id of these rows again' '200|200' sql 'SELECT count(*), count(DISTINCT id) FROM stock'
+sql "CREATE TABLE parcels (tenant bigint, id bigserial, PRIMARY KEY (tenant, id)); SELECT create_distributed_table('parcels', 'tenant')" >/dev/null
+for call in attach_all detach_all; do
+  sql "CALL snowflake_ids.$call('snowflake_ids_check')" >/dev/null
+  is "$call on all nodes" "$count" sql "SELECT count(*) FROM run_command_on_all_nodes(\$\$SELECT pg_get_expr(d.adbin, d.adrelid)
+    FROM pg_attrdef AS d WHERE d.adrelid = 'snowflake_ids_check.parcels'::regclass\$\$)
+    WHERE starts_with(result, 'snowflake') = ('$call' = 'attach_all')"
+done
+
 say 'gapless numbers on shards, 8 sessions, shards that move'
 sql "SELECT snowflake_ids.series_drop(name) FROM snowflake_ids.series WHERE name = 'snowflake_ids_check';
   CREATE TABLE numbered (tenant integer, number bigint, PRIMARY KEY (tenant, number));

@@ -90,7 +90,8 @@ pub fn highest(facts: &Facts, column: &Column, resumes: bool) -> Result<i64, Err
     let (members, mut stored) = (facts.members(column), None);
     for (done, member) in (0..).zip(&members) {
         progress::set_tables(done, members.len().try_into().unwrap_or(u64::MAX));
-        if !relation::has_no_page(member.table.oid.into()) {
+        // Rows of a distributed table are in shards.
+        if member.table.is_distributed || !relation::has_no_page(member.table.oid.into()) {
             stored = stored.max(STORED.value::<i64>(&place(member)).map_err(spi)?);
         }
     }

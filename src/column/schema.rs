@@ -3,6 +3,7 @@
 use super::facts;
 use super::steps::Target;
 use crate::pg::guc;
+use crate::pg::per_process::PerProcess;
 use crate::pg::report::{report, spi, with_texts};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
@@ -11,6 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::Sequence;
+use std::cell::Cell;
 
 static DETACH: Statement = Statement::new("SELECT snowflake_ids.detach($1, $2)");
 static UNBIND: Statement = Statement::new("SELECT snowflake_ids.unbind_sequence($1)");
@@ -26,6 +28,23 @@ static PLACE: Statement = Statement::new(
              AND ($3 IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of($1, a.attname) AS s WHERE s.sequence = $3))",
 );
 
+/// True during a call of [`change`], whose caller commits next.
+static COMMITS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Returns whether [`change`] is running. Its caller catches errors, so it runs in a subtransaction, as in a transaction block.
+pub fn commits() -> bool {
+    COMMITS.get()
+}
+
+/// Ends the call of [`change`], also after an error.
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        COMMITS.set(false);
+    }
+}
+
 /// Attaches columns that take numbers from one sequence, or one column; or detaches them, if `kind` is None. A column without a
 /// number stands for the sequence alone, which is unbound. Errors begin with the name of the column.
 pub fn change(
@@ -33,6 +52,8 @@ pub fn change(
     sequence: Option<Oid>,
     kind: Option<IdKind>,
 ) -> Result<(), ErrorReport> {
+    COMMITS.set(true);
+    let _running = Running;
     // Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence.
     for (table, _) in columns.iter().filter(|(_, number)| number.is_some()) {
         let (place, _) = place(*table, None, sequence)?;

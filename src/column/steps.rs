@@ -464,7 +464,9 @@ impl Target {
                 let (tag, generator) = (self.tag.as_ref(), self.generator.as_ref());
                 tags::alter(of, changes_to_bind(&sequence))?;
                 tags::bind(of, self.wish.kind, tag, generator, Some(most), true)?;
-                tags::remember(&sequence, facts.identity(member))?;
+                // A distributed table's column is a plain one afterwards, because workers keep no note of it.
+                let identity = facts.identity(member).filter(|_| !column.table.is_distributed);
+                tags::remember(&sequence, identity)?;
             }
         }
         if drops { self.run(&DROP_SEQUENCES, []) } else { Ok(()) }

@@ -1,5 +1,6 @@
 //! The nodes of a Citus cluster. What is only a query, or copies rows, is SQL, in `citus.sql`.
 
+use crate::column::schema;
 use crate::pg::encoding::legible;
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{database, server, transaction};
@@ -27,10 +28,10 @@ fn registry_timeline() -> Option<i64> {
     registry::this().map(|this| this.timeline.into())
 }
 
-/// Returns whether the caller has begun a transaction block, and may roll it back.
+/// Returns whether the caller has begun a transaction block, and may roll it back. `attach_all` and `detach_all` have begun none.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn in_transaction_block() -> bool {
-    transaction::is_block()
+    transaction::is_block() && !schema::commits()
 }
 
 /// Returns whether this database may join a cluster in a transaction of Citus. Such a transaction cannot change the source of

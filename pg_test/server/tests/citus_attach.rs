@@ -217,6 +217,47 @@ fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
+/// Citus stores the rows in shards, so the coordinator's own table has no page.
+fn rows_of_a_table_without_pages_are_read(cluster: &mut Citus) -> Result<()> {
+    let mut client = cluster.session()?;
+    client.run("create table t (id bigint, tenant int); select create_distributed_table('t', 'tenant')")?;
+    client.run(&call("attach", "t", "id", ", kind => 'segment'"))?;
+    let reads = "select pg_stat_get_numscans('t'::regclass) > 0";
+    wait::until_true("a read of the table", || client.one(reads))
+}
+
+fn a_schema_is_attached_and_detached_on_all_nodes(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    // A key without a default stays as it is.
+    let tables = TABLES.iter().filter(|(table, _)| *table != "plain");
+    for (call, default) in
+        [("attach_all('public', 'segment')", "segment_nextval("), ("detach_all('public')", "nextval(")]
+    {
+        client.run(&format!("call snowflake_ids.{call}"))?;
+        for (table, column) in tables.clone() {
+            for found in defaults(cluster, table, column)? {
+                ensure!(
+                    found.as_deref().is_some_and(|of| of.starts_with(default)),
+                    "{call}: {table}: {found:?}"
+                );
+            }
+            insert(cluster, table)?;
+            ids::unique(stored(cluster, table, column)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Workers keep no note of the identity.
+fn a_column_that_was_an_identity_takes_given_ids_on_all_nodes(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run(&call("attach", "identity_key", "id", ""))?;
+    for (server, id) in cluster.servers().zip(1..) {
+        server.connect("postgres")?.run(&format!("insert into identity_key values ({id}, 'given')"))?;
+    }
+    Ok(())
+}
+
 /// A client may have received an id of the worker's sequence that no row has yet, and may still store the id.
 fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
@@ -311,6 +352,9 @@ fn attach_and_detach_on_all_nodes() -> Result<()> {
             a_node_that_is_not_fit_is_named_and_nothing_is_changed,
             no_id_comes_twice_where_a_worker_fails_in_the_middle,
             a_transaction_block_is_refused,
+            rows_of_a_table_without_pages_are_read,
+            a_schema_is_attached_and_detached_on_all_nodes,
+            a_column_that_was_an_identity_takes_given_ids_on_all_nodes,
             what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag,
             another_tag_is_refused_until_the_column_is_detached,
             a_sequence_is_not_restarted_on_the_coordinator,

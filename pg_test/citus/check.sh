@@ -184,7 +184,8 @@ sql "INSERT INTO stock (tenant, way) SELECT 2, 'after' FROM generate_series(1, 1
 is 'no id of these rows again' '200|200' sql 'SELECT count(*), count(DISTINCT id) FROM stock'
 sql "CREATE TABLE parcels (tenant bigint, id bigserial, PRIMARY KEY (tenant, id)); SELECT create_distributed_table('parcels', 'tenant')" >/dev/null
 for call in attach_all detach_all; do
-  sql "CALL snowflake_ids.$call('snowflake_ids_check')" >/dev/null
+  # A column that had numbers of a tag above the next id is left, with a warning.
+  sql "CALL snowflake_ids.$call('snowflake_ids_check')" >/dev/null 2>&1
   is "$call on all nodes" "$count" sql "SELECT count(*) FROM run_command_on_all_nodes(\$\$SELECT pg_get_expr(d.adbin, d.adrelid)
     FROM pg_attrdef AS d WHERE d.adrelid = 'snowflake_ids_check.parcels'::regclass\$\$)
     WHERE starts_with(result, 'snowflake') = ('$call' = 'attach_all')"

@@ -77,6 +77,10 @@ BEGIN
                 GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 RAISE WARNING USING MESSAGE = pg_catalog.concat('not ', change, 'ed: ', error), DETAIL = detail, HINT = hint;
             END;
+            -- Citus lets no transaction commit that has lost a worker.
+            IF error IS NOT NULL THEN
+                ROLLBACK;
+            END IF;
         END IF;
         remaining := CASE WHEN error IS NULL THEN remaining ELSE pg_catalog.array_append(remaining, error) END;
     END LOOP;

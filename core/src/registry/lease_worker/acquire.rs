@@ -22,12 +22,12 @@ const MAX_DATACENTERS: u32 = 1_024;
 /// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Acquisition {
-    /// The present lease, which is to be replaced, for example because the clock is behind the ids of the lease's
-    /// worker id, or because the lease is from another registry.
-    pub lease: Option<Lease>,
-    /// The lease to give back once the server has another one: `lease`, or a lease from this server's own tables that was
-    /// given up when the server joined a registry.
+    /// The lease to give back once the server has another one. The present lease, for example because the clock is behind
+    /// the ids of the lease's worker id, or because the lease is from another registry; or a lease from this server's own
+    /// tables that was given up when the server joined a registry.
     pub previous: Option<Lease>,
+    /// True if the server still holds the previous lease.
+    pub is_held: bool,
     /// The token of the present or previous lease.
     pub token: Option<i64>,
     /// A lease from the previous registry. The server shows this lease to the registry that replaced the previous
@@ -125,7 +125,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Ok(self.state.change(|state, _| {
             // An administrator may have reset the state meanwhile.
             let pending = state.pending_token == Some(token) || !holds(Guard::PendingTokenFirst);
-            let ours = pending && state.lease == acquisition.lease;
+            let ours = pending && state.lease.as_ref() == acquisition.lease();
             if ours {
                 state.leased_from(database, lease.origin.as_ref());
                 state.take_up(lease);
@@ -137,11 +137,11 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Gives up a worker id that was leased from another registry. Another server may hold the same worker id by a
     /// lease from the registry in use now.
     fn leave_former(&mut self, acquisition: &Acquisition) -> Result<(), StepError> {
-        if acquisition.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
+        if acquisition.lease().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
         }
         Ok(self.state.change(|state, _| {
-            if state.lease == acquisition.lease {
+            if state.lease.as_ref() == acquisition.lease() {
                 state.leave_former();
             }
         })?)
@@ -249,12 +249,17 @@ impl Acquisition {
             may_widen: lease.is_none() || behind,
             token: known.map(|known| known.token),
             former: former.and_then(|(known, endpoint)| former_lease(known, endpoint, entry.datacenter, now)),
-            previous: lease.clone().or(state.former.clone().filter(|former| former.origin.is_none())),
-            lease,
+            is_held: lease.is_some(),
+            previous: lease.or(state.former.clone().filter(|former| former.origin.is_none())),
             layout: here.layout,
             max_drift: here.max_drift,
             entry,
         }
+    }
+
+    /// Returns the present lease.
+    fn lease(&self) -> Option<&Lease> {
+        self.previous.as_ref().filter(|_| self.is_held)
     }
 
     /// Moves on to the next datacenter. After the last datacenter, begins again with all worker ids, including those that
@@ -300,7 +305,7 @@ impl Acquisition {
         let worker_id = choice.worker_id();
         let (datacenter, token) = (self.entry.datacenter, self.entry.token);
         let is_held = |lease: &&Lease| (lease.datacenter, lease.worker_id) == (datacenter, worker_id);
-        let held = self.lease.as_ref().filter(is_held);
+        let held = self.lease().filter(is_held);
         let since = match (choice, held) {
             (Choice::Own(_), Some(lease)) => lease.since,
             (Choice::New { .. }, Some(lease)) if lease.is_chosen() => lease.since,

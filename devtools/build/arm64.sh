@@ -87,8 +87,8 @@ make_rust() {
   printf '[package]\nname = "nothing"\nversion = "0.0.0"\nedition = "2024"\n' >"$work/Cargo.toml"
   : >"$work/src/lib.rs"
   # A stable Rust builds it only with the first variable, and from another folder than rustup's only with the second.
-  (cd "$work" && RUSTFLAGS="--remap-path-prefix=${source%/library}=/rustc/$hash" RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT=$source CARGO_TARGET_DIR=$work/target \
-    CARGO_PROFILE_RELEASE_DEBUG=0 cargo build --quiet --release -Zbuild-std=std,panic_unwind,test --target "$target")
+  (cd "$work" && RUSTFLAGS="--remap-path-prefix=${source%/library}=/rustc/$hash --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" \
+    RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT=$source CARGO_TARGET_DIR=$work/target CARGO_PROFILE_RELEASE_DEBUG=0 cargo build --quiet --release -Zbuild-std=std,panic_unwind,test --target "$target")
   cp "$work/target/$target/release/deps"/*.rlib "$rust/lib/rustlib/$target/lib"
   ln -s "$sysroot/lib/rustlib"/* "$rust/lib/rustlib"
   printf '%s\n' '#!/bin/sh' "exec '$sysroot/bin/rustc' --sysroot='$rust' \"\$@\"" >"$rust/rustc"
@@ -125,7 +125,7 @@ fi
 unset MAKEFLAGS MAKELEVEL
 export HOST_PG_CONFIG=$PG_CONFIG
 PG_CONFIG=$(compgen -G "$root/usr/lib/postgresql/*/bin/pg_config")
-export PG_CONFIG QEMU_LD_PREFIX=$root/prefix CARGO_BUILD_TARGET=$target STRIP=aarch64-linux-gnu-strip LIBRARY_PACKAGES=$root/debs
+export PG_CONFIG SERVER_ROOT=$root QEMU_LD_PREFIX=$root/prefix CARGO_BUILD_TARGET=$target STRIP=aarch64-linux-gnu-strip LIBRARY_PACKAGES=$root/debs
 export CC_aarch64_unknown_linux_gnu=$root/cc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$root/cc
 export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu=--sysroot=$root
 "$@"

@@ -17,8 +17,10 @@ flags=("--remap-path-prefix=$source=/rustc/$(rustc --verbose --version | sed -n 
   "--remap-path-prefix=$TARGET=/target")
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS
-# pgrx compiles a C file in its build folder.
-export CFLAGS="-ffile-prefix-map=$TARGET=/target -ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+# pgrx compiles a C file in its build folder. Headers of another processor's server are below SERVER_ROOT, which may be in the target
+# folder of another checkout.
+export CFLAGS="-ffile-prefix-map=$TARGET/shipped=/target/shipped -ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+CFLAGS+=${SERVER_ROOT:+" -ffile-prefix-map=$SERVER_ROOT="}
 
 # pgrx formats the output of bindgen with rustfmt, and the library contains line numbers of this output. rustfmt uses the nearest
 # settings file. Without the empty file made here, that would be the checkout's file, but only for a target folder in the checkout.

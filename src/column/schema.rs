@@ -36,15 +36,6 @@ pub fn commits() -> bool {
     COMMITS.get()
 }
 
-/// Ends the call of [`change`], also after an error.
-struct Running;
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        COMMITS.set(false);
-    }
-}
-
 /// Attaches columns that take numbers from one sequence, or one column; or detaches them, if `kind` is None. A column without a
 /// number stands for the sequence alone, which is unbound. Errors begin with the name of the column.
 pub fn change(
@@ -52,6 +43,12 @@ pub fn change(
     sequence: Option<Oid>,
     kind: Option<IdKind>,
 ) -> Result<(), ErrorReport> {
+    struct Running;
+    impl Drop for Running {
+        fn drop(&mut self) {
+            COMMITS.set(false);
+        }
+    }
     COMMITS.set(true);
     let _running = Running;
     // Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence.

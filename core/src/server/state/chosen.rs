@@ -50,8 +50,8 @@ impl State {
         if self.source.moving() == Some(database) && (identity.is_some() || !self.source.is_alone()) {
             self.source.end_move();
         }
-        let has_foreign = self.lease.as_ref().is_some_and(|lease| !self.is_leased_by(identity, lease))
-            && holds(Guard::ForeignLeft);
+        let is_foreign = |lease: &Lease| self.granted_by(lease) != identity;
+        let has_foreign = self.lease.as_ref().is_some_and(is_foreign) && holds(Guard::ForeignLeft);
         // Another registry than before is left by this database, or was used by a database that is gone: see `held_for`.
         let is_other = |identity: &&str| self.source.shared().is_some_and(|shared| shared != *identity);
         let Some(identity) = identity.filter(|identity| has_foreign || is_other(identity)) else {
@@ -64,14 +64,13 @@ impl State {
         has_foreign
     }
 
-    /// Returns whether the registry with the identity `identity` granted this lease. This server's own registry has that
-    /// identity if `source` says so.
-    fn is_leased_by(&self, identity: Option<&str>, lease: &Lease) -> bool {
-        let of = match &lease.origin {
-            Some(origin) => Some(origin.identity.as_str()),
+    /// Returns the identity of the registry that granted this lease, if other servers lease from it, too. For a lease from
+    /// this server's own tables, that is the identity that `source` has.
+    fn granted_by<'a>(&'a self, lease: &'a Lease) -> Option<&'a str> {
+        match &lease.origin {
+            Some(origin) => Some(&origin.identity),
             None => self.source.shared().filter(|_| !lease.is_chosen()),
-        };
-        of.is_some() && of == identity
+        }
     }
 
     /// Gives up a worker id that the server chose itself, because `database` belongs to a Citus cluster. The nodes of a

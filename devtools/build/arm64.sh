@@ -51,6 +51,8 @@ make_root() {
     tail -n 5 "$work/apt.log"
     skip "packages of Debian $release for arm64 cannot be had; above is why"
   }
+  # Packages have no /lib from trixie on. On a whole system, it leads to /usr/lib.
+  [[ -e $root/lib ]] || ln -s usr/lib "$root/lib"
   mkdir "$root/debs"
   cp "$work"/debs/lib{c6,gcc-s1}_*.deb "$root/debs"
   # qemu looks here for what an arm64 program opens. Users, devices and temporary files are those of this machine.

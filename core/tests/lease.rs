@@ -322,8 +322,37 @@ fn a_worker_id_from_elsewhere_is_kept() {
     let kept = |worker_id, fork| Preferred::kept(worker_id, fork, 1_024);
     assert_eq!(kept(700, None), Some(Preferred::from(700)));
     let promoted = [130, 127, 256].map(|worker_id| kept(worker_id, Some(1)));
-    assert_eq!(promoted, [Some(Preferred::from(130)), None, None]);
+    let of_eighth = Preferred { first: Some((128, 256)), ..Preferred::from(130) };
+    assert_eq!(promoted, [Some(of_eighth), None, None]);
     assert_eq!(kept(1_024, None), None, "there is no such worker id");
+}
+
+/// Where the worker id that a server has is leased to another one, a promoted registry leases one of the same eighth.
+#[test]
+fn a_worker_id_that_cannot_be_kept_is_replaced_within_the_eighth() {
+    let held =
+        |worker_id| LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+    let choose = |preferred: Option<Preferred>| {
+        let (own, capacity) = ([None; 2], 32);
+        let preferred = preferred?;
+        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
+            .choose(&[held(3), held(11), held(19)])
+    };
+    let kept = |worker_id, fork| choose(Preferred::kept(worker_id, fork, 32));
+    assert_eq!(kept(11, Some(2)), Some(Choice::New { worker_id: 8 }));
+    assert_eq!(kept(3, None), Some(Choice::New { worker_id: 0 }));
+}
+
+/// Under the policy disposable, a promoted registry stays in its eighth, too: a worker id above all rows may have a holder that the
+/// registry does not know.
+#[test]
+fn a_promoted_registry_leases_an_unused_worker_id_of_its_eighth() {
+    let unused = |above, fork| Preferred::unused(above, fork, 32).map(|preferred| preferred.worker_id);
+    assert_eq!(
+        [0, 5, 31, 32, u32::MAX].map(|above| unused(above, None)),
+        [Some(0), Some(5), Some(31), None, None]
+    );
+    assert_eq!([5, 8, 11, 12].map(|above| unused(above, Some(2))), [Some(8), Some(8), Some(11), None]);
 }
 
 /// The longest lease that the setting allows, in seconds.

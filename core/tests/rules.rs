@@ -131,64 +131,85 @@ fn a_registry_whose_last_worker_id_was_used_has_none_under_disposable() {
     assert!(matches!(leased, Leased::None(_)), "{leased:?}");
 }
 
-/// A registry that has leased no worker id. The registry's own server uses worker id 0 under a lease of another registry.
+/// A registry without rows to read.
+#[derive(Default)]
+struct Empty {
+    /// The highest worker id of the rows.
+    highest: Option<u32>,
+    fork: Option<i64>,
+    written: Option<LeaseRow>,
+}
+
+impl WorkerIdRows for Empty {
+    type Error = ();
+
+    fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
+        Ok((self.highest, None))
+    }
+    fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
+        Ok(0)
+    }
+    fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
+        Ok(Vec::new())
+    }
+    fn lock(&mut self, _: u32, _: u32) -> Result<Option<LeaseRow>, ()> {
+        Ok(None)
+    }
+    fn insert(&mut self, row: &LeaseRow, _: &Entry) -> Result<bool, ()> {
+        self.written = Some(*row);
+        Ok(true)
+    }
+    fn update(&mut self, _: &LeaseRow, _: &Entry) -> Result<(), ()> {
+        Err(())
+    }
+    fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
+        Err(())
+    }
+    fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, ()> {
+        Ok(None)
+    }
+    fn record_former_leases(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
+        Ok(())
+    }
+    fn random(&mut self) -> u32 {
+        0
+    }
+    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
+        Ok(Vec::new())
+    }
+    fn fork(&mut self) -> Result<Option<i64>, ()> {
+        Ok(self.fork)
+    }
+}
+
+/// The registry's own server uses worker id 0 under a lease of another registry.
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
-    struct Empty(Option<LeaseRow>);
-    impl WorkerIdRows for Empty {
-        type Error = ();
-
-        fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
-            Ok((None, None))
-        }
-        fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
-            Ok(0)
-        }
-        fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
-            Ok(Vec::new())
-        }
-        fn lock(&mut self, _: u32, _: u32) -> Result<Option<LeaseRow>, ()> {
-            Ok(None)
-        }
-        fn insert(&mut self, row: &LeaseRow, _: &Entry) -> Result<bool, ()> {
-            self.0 = Some(*row);
-            Ok(true)
-        }
-        fn update(&mut self, _: &LeaseRow, _: &Entry) -> Result<(), ()> {
-            Err(())
-        }
-        fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
-            Err(())
-        }
-        fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, ()> {
-            Ok(None)
-        }
-        fn record_former_leases(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
-            Ok(())
-        }
-        fn random(&mut self) -> u32 {
-            0
-        }
-        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
-            Ok(Vec::new())
-        }
-        fn fork(&mut self) -> Result<Option<i64>, ()> {
-            Ok(None)
-        }
-    }
     let limits = LeaseLimits { taken: vec![0, 1], ..LeaseLimits::default() };
     needs(Guard::OwnWorkerIdTaken, || {
-        let mut rows = Empty(None);
+        let mut rows = Empty::default();
         worker_ids::lease(&mut rows, &request(), &limits, NOW).unwrap();
-        rows.0.is_some_and(|row| row.worker_id == 2)
+        rows.written.is_some_and(|row| row.worker_id == 2)
     });
     // The list may repeat a worker id, and may contain worker ids that the requesting server cannot use.
     let none = LeaseRequest { capacity: 2, ..request() };
     let limits = LeaseLimits { taken: vec![1, 1, 0, 2], ..limits };
-    let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, &limits, NOW).unwrap() else {
+    let Leased::None(error) = worker_ids::lease(&mut Empty::default(), &none, &limits, NOW).unwrap() else {
         panic!("both are taken");
     };
     assert!(error.detail.contains("The registry's own server uses worker ids 0, 1, or"), "{error:?}");
+}
+
+/// A registry that was promoted may have leased worker ids above all that it knows, so it stays in its eighth.
+#[test]
+fn a_promoted_registry_leases_an_unused_worker_id_of_its_eighth_under_disposable() {
+    let request = LeaseRequest { capacity: 32, policy: Policy::Disposable, ..request() };
+    let leased = |fork| {
+        let mut rows = Empty { highest: Some(12), fork, ..Empty::default() };
+        worker_ids::lease(&mut rows, &request, &LeaseLimits::default(), NOW).unwrap();
+        rows.written.map(|row| row.worker_id)
+    };
+    assert_eq!([None, Some(5), Some(3)].map(leased), [Some(13), Some(20), Some(13)]);
 }
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };

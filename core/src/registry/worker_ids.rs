@@ -147,9 +147,9 @@ pub fn lease<R: WorkerIdRows>(
         return Ok(Leased::None(too_many_held()));
     }
     // A worker id above the worker ids of all rows never had a holder, so the rows need not be read.
-    let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
-    let above = above.filter(|_| *policy == Policy::Disposable);
     let (fork, random) = (rows.fork()?, rows.random());
+    let highest = highest.filter(|_| *policy == Policy::Disposable);
+    let above = highest.and_then(|highest| Preferred::unused(highest.saturating_add(1), fork, *capacity));
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(fork, *capacity, random));
     // The first node that shows a lease of the previous registry sets the time at which all leases of that registry have
     // ended. Other nodes' leases may end later than this node's lease, but at most `limits.longest` from now.
@@ -165,7 +165,7 @@ pub fn lease<R: WorkerIdRows>(
         policy: *policy,
         own,
         except: &except,
-        preferred: above.map_or(preferred, Preferred::from),
+        preferred: above.unwrap_or(preferred),
         capacity: *capacity,
         now,
         former_leases: former_leases_until.map(|_| request.former.map(|former| former.worker_id)),

@@ -369,8 +369,19 @@ impl Preferred {
     /// its former primary.
     pub fn kept(worker_id: u32, fork: Option<i64>, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(fork, capacity);
-        (worker_id < capacity && (fork.is_none() || (begin..end).contains(&worker_id)))
-            .then(|| Self::from(worker_id))
+        // If another server holds the worker id, the search continues in the same eighth.
+        let first = (begin..end).contains(&worker_id).then_some((begin, end));
+        (worker_id < capacity && (fork.is_none() || first.is_some()))
+            .then(|| Self { first, ..Self::from(worker_id) })
+    }
+
+    /// Returns the preference for the lowest worker id, from `above` on, that no server was leased before, at a registry that
+    /// several servers share. A promoted registry leases worker ids of its eighth only, because it may lack the last leases
+    /// of its former primary. Returns None if no worker id is left.
+    pub fn unused(above: u32, fork: Option<i64>, capacity: u32) -> Option<Self> {
+        let (begin, end) = if fork.is_none() { (0, capacity) } else { Self::eighth(fork, capacity) };
+        let worker_id = above.max(begin);
+        (worker_id < end).then(|| Self { first: Some((begin, end)), ..Self::from(worker_id) })
     }
 
     /// Returns the range of worker ids that a registry prefers: an eighth of all worker ids, or all worker ids if there

@@ -42,15 +42,16 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
 fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
     let layout = |builder: Builder| builder.set("snowflake_ids.layout", "41/0/2/12");
     let cluster =
-        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 4)?;
+        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 3)?;
     let mut taken = Vec::new();
-    for node in &cluster.nodes[..3] {
+    for node in &cluster.nodes {
         taken.push(wait_for_id(&mut node.connect("postgres")?)?);
     }
-    let mut last = cluster.nodes[3].connect("postgres")?;
+    let late = layout(cluster::node()).start()?;
+    let mut last = late.join(&cluster.registry)?;
     let error = refused(&mut last)?;
     assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
-    for node in &cluster.nodes[..3] {
+    for node in &cluster.nodes {
         assert!(said(&error).contains(&node.port().to_string()), "{error:?}");
     }
     assert!(said(&error).contains("The registry's own server uses worker ids 0,"), "{error:?}");

@@ -231,18 +231,22 @@ fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_fork() {
     assert_eq!([shared(None, 0, 5), shared(Some(5), 1, 5)], [0, 0]);
 }
 
+/// The row of a worker id that another server holds.
+fn held(worker_id: u32) -> LeaseRow {
+    LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) }
+}
+
+/// The choice for a server that has no lease, under the policy reuse.
+fn newcomer(preferred: Preferred, capacity: u32, rows: &[LeaseRow]) -> Option<Choice> {
+    let (policy, own, except) = (Policy::Reuse, [None; 2], &[]);
+    Search { policy, own, except, preferred, capacity, now: NOW, former_leases: None }.choose(rows)
+}
+
 /// After a promotion, new servers get worker ids from another eighth of the worker ids, because the standby may have missed the
 /// former primary's last leases.
 #[test]
 fn after_a_promotion_one_of_another_eighth_is_leased() {
-    let choose = |fork, rows: &[LeaseRow]| {
-        let preferred = Preferred::shared(fork, 1_024, 127);
-        let (own, capacity) = ([None; 2], 1_024);
-        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
-            .choose(rows)
-    };
-    let held =
-        |worker_id| LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+    let choose = |fork, rows: &[LeaseRow]| newcomer(Preferred::shared(fork, 1_024, 127), 1_024, rows);
     assert_eq!(choose(None, &[held(127)]), Some(Choice::New { worker_id: 0 }), "around within the eighth");
     assert_eq!(choose(Some(1), &[held(0), held(255)]), Some(Choice::New { worker_id: 128 }));
     let full: Vec<LeaseRow> = (128..256).map(held).collect();
@@ -330,15 +334,8 @@ fn a_worker_id_from_elsewhere_is_kept() {
 /// Where the worker id that a server has is leased to another one, a promoted registry leases one of the same eighth.
 #[test]
 fn a_worker_id_that_cannot_be_kept_is_replaced_within_the_eighth() {
-    let held =
-        |worker_id| LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
-    let choose = |preferred: Option<Preferred>| {
-        let (own, capacity) = ([None; 2], 32);
-        let preferred = preferred?;
-        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
-            .choose(&[held(3), held(11), held(19)])
-    };
-    let kept = |worker_id, fork| choose(Preferred::kept(worker_id, fork, 32));
+    let rows = [3, 11, 19].map(held);
+    let kept = |worker_id, fork| newcomer(Preferred::kept(worker_id, fork, 32)?, 32, &rows);
     assert_eq!(kept(11, Some(2)), Some(Choice::New { worker_id: 8 }));
     assert_eq!(kept(3, None), Some(Choice::New { worker_id: 0 }));
 }

@@ -146,8 +146,8 @@ pub fn lease<R: WorkerIdRows>(
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
-    // A worker id above the worker ids of all rows never had a holder, so the rows need not be read.
     let (fork, random) = (rows.fork()?, rows.random());
+    // No row has a worker id above the highest one, so the rows need not be read.
     let highest = highest.filter(|_| *policy == Policy::Disposable);
     let above = highest.and_then(|highest| Preferred::unused(highest.saturating_add(1), fork, *capacity));
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(fork, *capacity, random));
